@@ -158,19 +158,37 @@ mod tests {
     #[test]
     fn a_higher_version_is_read_by_its_first_55_bytes() {
         check(&VALID.replace("00-4b", "01-4b"), Ok(VALID));
-        check(&format!("{}-more", VALID.replace("00-4b", "cc-4b")), Ok(VALID));
-        check(&format!("{}.more", VALID.replace("00-4b", "cc-4b")), Err(TraceParentError::Length));
+        check(
+            &format!("{}-more", VALID.replace("00-4b", "cc-4b")),
+            Ok(VALID),
+        );
+        check(
+            &format!("{}.more", VALID.replace("00-4b", "cc-4b")),
+            Err(TraceParentError::Length),
+        );
     }
 
     #[test]
     fn what_the_standard_forbids_is_refused() {
         check("", Err(TraceParentError::Length));
         check(&format!("{VALID}-more"), Err(TraceParentError::Length));
-        check(&VALID.replace("00-4b", "ff-4b"), Err(TraceParentError::Version));
+        check(
+            &VALID.replace("00-4b", "ff-4b"),
+            Err(TraceParentError::Version),
+        );
         check(&VALID.to_uppercase(), Err(TraceParentError::Syntax));
         check(&VALID.replace('-', "_"), Err(TraceParentError::Syntax));
-        check("00-00000000000000000000000000000000-00f067aa0ba902b7-01", Err(TraceParentError::ZeroId));
-        check("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", Err(TraceParentError::ZeroId));
-        check("é0-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Err(TraceParentError::Version));
+        check(
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            Err(TraceParentError::ZeroId),
+        );
+        check(
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            Err(TraceParentError::ZeroId),
+        );
+        check(
+            "é0-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            Err(TraceParentError::Version),
+        );
     }
 }
