@@ -9,6 +9,7 @@ pub mod clock;
 pub mod fault;
 pub mod file;
 pub mod profile_file;
+mod reserve;
 pub mod sched;
 pub mod spawn;
 mod stage;
@@ -18,6 +19,7 @@ mod writer;
 
 pub use clock::{Anchor, MonoNanos, WallNanos};
 pub use opentelemetry::trace::SpanContext;
+pub use reserve::ReservedSpan;
 pub use spawn::{SpawnEnv, SpawnStamp};
 pub use stage::{Stage, StageKind, remote_context};
 pub use telemetry::{CloseReport, ProcessStart, Telemetry, TelemetryConfig, TelemetryError};

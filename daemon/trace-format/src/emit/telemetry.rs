@@ -129,6 +129,7 @@ impl Telemetry {
         let writer = Writer::start(file, resource(config)).map_err(TelemetryError::Thread)?;
         let provider = SdkTracerProvider::builder()
             .with_sampler(RecordAlways)
+            .with_id_generator(super::reserve::Ids::default())
             .with_span_processor(Queue(writer.sender()))
             .with_resource(opentelemetry_sdk::Resource::builder_empty().build())
             .build();
