@@ -119,6 +119,15 @@ impl Stage {
         self
     }
 
+    /// Sets the scheduler and I/O figures from two readings of one thread's probe,
+    /// for a stage whose edges were read before telemetry existed. A figure that
+    /// either reading lacks is left out.
+    pub fn set_sched(&mut self, before: &SchedSample, after: &SchedSample) {
+        if let Some(live) = &mut self.live {
+            live.set_sched(before, after);
+        }
+    }
+
     /// The span's context, for children and links; `None` when off.
     #[must_use]
     pub fn context(&self) -> Option<SpanContext> {
@@ -224,22 +233,26 @@ impl Live {
                 .probe()
                 .and_then(super::sched::SchedProbe::read),
         ) {
-            let mut count = |key, before: u64, after: u64| {
-                let value = i64::try_from(after.saturating_sub(before)).unwrap_or(i64::MAX);
-                self.span.set_attribute(KeyValue::new(key, value));
-            };
-            count(keys::SCHED_CPU_NS, before.cpu_ns, after.cpu_ns);
-            if let (Some(before), Some(after)) = (before.runq_ns, after.runq_ns) {
-                count(keys::SCHED_RUNQ_NS, before, after);
-            }
-            count(
-                keys::IO_MAJOR_FAULTS,
-                before.major_faults,
-                after.major_faults,
-            );
-            count(keys::IO_READ_BYTES, before.read_bytes, after.read_bytes);
+            self.set_sched(&before, &after);
         }
         self.span
             .end_with_timestamp(self.anchor.wall_at(end).to_system_time());
+    }
+
+    fn set_sched(&mut self, before: &SchedSample, after: &SchedSample) {
+        let mut count = |key, before: u64, after: u64| {
+            let value = i64::try_from(after.saturating_sub(before)).unwrap_or(i64::MAX);
+            self.span.set_attribute(KeyValue::new(key, value));
+        };
+        count(keys::SCHED_CPU_NS, before.cpu_ns, after.cpu_ns);
+        if let (Some(before), Some(after)) = (before.runq_ns, after.runq_ns) {
+            count(keys::SCHED_RUNQ_NS, before, after);
+        }
+        count(
+            keys::IO_MAJOR_FAULTS,
+            before.major_faults,
+            after.major_faults,
+        );
+        count(keys::IO_READ_BYTES, before.read_bytes, after.read_bytes);
     }
 }
