@@ -1,1 +1,7 @@
-fn main() {}
+//! `coldpathd`: see the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    coldpath_daemon::run()
+}

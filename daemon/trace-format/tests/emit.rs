@@ -1,5 +1,7 @@
 //! What a process's trace file holds, read back as plain JSON.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use coldpath_trace_format::emit::{
     Anchor, MonoNanos, ProcessStart, Telemetry, TelemetryConfig, WallNanos, remote_context,
 };

@@ -1,0 +1,343 @@
+//! A connected agent: requests out, answers and notifications in.
+//!
+//! One task reads its stdout, one its stderr, one watches the process. Answers
+//! may come in any order and after any number of notifications; lines that are
+//! no JSON-RPC are counted, kept for the error message, and otherwise ignored.
+
+use super::error::ChannelError;
+use super::process::{AgentProcess, Exit, Pipes};
+use crate::http::Token;
+use coldpath_acp::framing::{LineBuffer, MAX_LINE_BYTES};
+use coldpath_acp::message::{self, Incoming, METHOD_NOT_FOUND, RpcError};
+use coldpath_trace_format::emit::{MonoNanos, SpanContext};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe;
+use tokio::sync::{Mutex, oneshot};
+
+/// Bytes read at once: a pipe's default capacity.
+const READ_BYTES: usize = 64 * 1024;
+/// Longest line of an agent's stderr that is passed on.
+const STDERR_LINE_MAX_BYTES: usize = 64 * 1024;
+/// Characters of what an agent wrote that are quoted in an error.
+const QUOTE_MAX_CHARS: usize = 200;
+
+type Answered = Result<Box<RawValue>, RpcError>;
+
+/// An agent process with its ACP connection.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    id: String,
+    process: Rc<AgentProcess>,
+    stdin: Mutex<Option<pipe::Sender>>,
+    waiting: RefCell<HashMap<u64, oneshot::Sender<Answered>>>,
+    next_id: Cell<u64>,
+    closed: Cell<bool>,
+    noise: RefCell<Noise>,
+    initialize: RefCell<Option<SpanContext>>,
+}
+
+/// What an agent wrote that is no message.
+#[derive(Debug, Default)]
+struct Noise {
+    lines: u64,
+    first: Option<String>,
+    stderr: Option<String>,
+}
+
+impl Channel {
+    /// Connects to a started agent and begins to read it.
+    pub(crate) fn connect(
+        id: String,
+        process: Rc<AgentProcess>,
+        pipes: Pipes,
+        token: Option<Token>,
+    ) -> io::Result<Rc<Self>> {
+        let stdin = pipe::Sender::from_owned_fd(OwnedFd::from(pipes.stdin))?;
+        let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(pipes.stdout))?;
+        let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(pipes.stderr))?;
+        let channel = Rc::new(Self {
+            id,
+            process,
+            stdin: Mutex::new(Some(stdin)),
+            waiting: RefCell::default(),
+            next_id: Cell::new(0),
+            closed: Cell::new(false),
+            noise: RefCell::default(),
+            initialize: RefCell::default(),
+        });
+        tokio::task::spawn_local(Rc::clone(&channel).read_stdout(stdout));
+        tokio::task::spawn_local(Rc::clone(&channel).read_stderr(stderr, token));
+        Ok(channel)
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Context of the `channel.initialize` span that made it.
+    pub(crate) fn initialize_context(&self) -> Option<SpanContext> {
+        self.initialize.borrow().clone()
+    }
+
+    pub(crate) fn set_initialize_context(&self, context: Option<SpanContext>) {
+        *self.initialize.borrow_mut() = context;
+    }
+
+    /// Whether it can take requests.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.closed.get()
+    }
+
+    /// Sends a request and waits for its answer until `deadline`; `allowed` is the
+    /// budget that the error names.
+    pub(crate) async fn call(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+        deadline: MonoNanos,
+        allowed: Duration,
+    ) -> Result<Box<RawValue>, ChannelError> {
+        let id = self.next_id.replace(self.next_id.get() + 1);
+        let (answer, answered) = oneshot::channel();
+        self.waiting.borrow_mut().insert(id, answer);
+        let exchange = async {
+            if self.closed.get()
+                || self
+                    .send(&message::request(id, method, params))
+                    .await
+                    .is_err()
+            {
+                return Err(self.closed_error(method).await);
+            }
+            match answered.await {
+                Ok(Ok(result)) => Ok(result),
+                Ok(Err(error)) => Err(ChannelError::Refused {
+                    method,
+                    code: error.code,
+                    message: quote(&error.message),
+                }),
+                Err(_) => Err(self.closed_error(method).await),
+            }
+        };
+        let outcome = tokio::time::timeout(deadline.since(MonoNanos::now()), exchange).await;
+        self.waiting.borrow_mut().remove(&id);
+        outcome.unwrap_or_else(|_| {
+            Err(ChannelError::Timeout {
+                method,
+                timeout: allowed,
+                detail: self.noise.borrow().describe(),
+            })
+        })
+    }
+
+    async fn send(&self, line: &[u8]) -> io::Result<()> {
+        match self.stdin.lock().await.as_mut() {
+            Some(stdin) => stdin.write_all(line).await,
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Why the connection is gone: how the agent ended, where it is known soon.
+    async fn closed_error(&self, method: &'static str) -> ChannelError {
+        // Its output ends a moment before its exit can be read.
+        let exit = tokio::time::timeout(Duration::from_millis(200), self.process.ended()).await;
+        let how = match exit {
+            Ok(Exit::Unknown) | Err(_) => "it closed its output".to_owned(),
+            Ok(exit) => exit.to_string(),
+        };
+        let noise = self.noise.borrow().describe();
+        let detail = if noise.is_empty() {
+            how
+        } else {
+            format!("{how}; {noise}")
+        };
+        ChannelError::Closed { method, detail }
+    }
+
+    /// Closes the connection and ends the process. Bounded.
+    pub(crate) async fn stop(&self) {
+        self.close();
+        // Whoever writes holds the lock for as long as the agent does not read;
+        // closing must not wait for that.
+        if let Ok(mut stdin) = self.stdin.try_lock() {
+            stdin.take();
+        }
+        self.process.stop().await;
+    }
+
+    /// Kills the process at once.
+    pub(crate) fn kill(&self) {
+        self.close();
+        self.process.kill();
+    }
+
+    /// Takes no more requests and fails those that wait.
+    fn close(&self) {
+        self.closed.set(true);
+        self.waiting.borrow_mut().clear();
+    }
+
+    async fn read_stdout(self: Rc<Self>, mut stdout: pipe::Receiver) {
+        let mut lines = LineBuffer::new(MAX_LINE_BYTES);
+        let mut buffer = vec![0; READ_BYTES];
+        while let Ok(length @ 1..) = stdout.read(&mut buffer).await {
+            lines.push(&buffer[..length]);
+            while let Some(line) = lines.next_line() {
+                match line {
+                    Ok(line) => self.receive(&line).await,
+                    Err(error) => self.noise.borrow_mut().line(&error.to_string()),
+                }
+            }
+        }
+        if let Some(line) = lines.finish() {
+            self.receive(&line).await;
+        }
+        self.close();
+        // An agent without output is of no use, even if it stays.
+        if let Ok(mut stdin) = self.stdin.try_lock() {
+            stdin.take();
+        }
+    }
+
+    async fn receive(&self, line: &[u8]) {
+        match message::parse(line) {
+            Ok(Incoming::Response { id, outcome }) => {
+                let waiting = id
+                    .get()
+                    .parse()
+                    .ok()
+                    .and_then(|id: u64| self.waiting.borrow_mut().remove(&id));
+                if let Some(waiting) = waiting {
+                    // Whoever asked may have given up.
+                    let _ = waiting.send(outcome.map(RawValue::to_owned));
+                }
+            }
+            Ok(Incoming::Request { id, method, .. }) => {
+                let error = RpcError::new(
+                    METHOD_NOT_FOUND,
+                    format!("`{method}` is not offered by this client"),
+                );
+                // An agent that does not read its answer is found out by its next request.
+                let _ = self.send(&message::error_response(Some(id), &error)).await;
+            }
+            // Session updates get their listeners with the events route.
+            Ok(Incoming::Notification { .. }) => {}
+            Err(_) => self.noise.borrow_mut().line(&String::from_utf8_lossy(line)),
+        }
+    }
+
+    async fn read_stderr(self: Rc<Self>, mut stderr: pipe::Receiver, token: Option<Token>) {
+        let mut lines = LineBuffer::new(STDERR_LINE_MAX_BYTES);
+        let mut buffer = vec![0; 8 * 1024];
+        while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
+            lines.push(&buffer[..length]);
+            while let Some(line) = lines.next_line() {
+                self.pass_on(
+                    &line.unwrap_or_else(|error| format!("[{error}]").into_bytes()),
+                    token.as_ref(),
+                );
+            }
+        }
+        if let Some(line) = lines.finish() {
+            self.pass_on(&line, token.as_ref());
+        }
+    }
+
+    fn pass_on(&self, line: &[u8], token: Option<&Token>) {
+        let mut text = String::from_utf8_lossy(line).into_owned();
+        if let Some(token) = token {
+            text = text.replace(token.reveal(), "[token]");
+        }
+        // A fault line is for whoever waits for it.
+        if cfg!(feature = "fault-points") && text.starts_with("fault ") {
+            use std::io::Write as _;
+            let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+            return;
+        }
+        crate::log::info(&format!(
+            "[agent {}] {}",
+            self.process.pid().as_raw_nonzero(),
+            escape(&text)
+        ));
+        self.noise.borrow_mut().stderr = Some(text);
+    }
+}
+
+impl Noise {
+    fn line(&mut self, text: &str) {
+        self.lines += 1;
+        if self.first.is_none() {
+            self.first = Some(quote(text));
+        }
+    }
+
+    /// What the agent wrote instead of an answer; empty when it wrote nothing.
+    fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(first) = &self.first {
+            parts.push(format!(
+                "it wrote {} lines that are not JSON-RPC, the first: {first}",
+                self.lines
+            ));
+        }
+        if let Some(stderr) = &self.stderr {
+            parts.push(format!("its last words on stderr: {}", quote(stderr)));
+        }
+        parts.join("; ")
+    }
+}
+
+/// A shortened text without control characters.
+fn quote(text: &str) -> String {
+    let mut quoted: String = escape(text).chars().take(QUOTE_MAX_CHARS).collect();
+    if quoted.len() < text.len() && text.chars().count() > QUOTE_MAX_CHARS {
+        quoted.push('…');
+    }
+    quoted
+}
+
+/// Control characters would let an agent write to the daemon's terminal.
+fn escape(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_is_short_and_holds_no_escape_sequence() {
+        assert_eq!(quote("\u{1b}[2Jhello"), "\u{fffd}[2Jhello");
+        assert_eq!(quote(&"a".repeat(201)).chars().count(), QUOTE_MAX_CHARS + 1);
+        assert_eq!(quote("short"), "short");
+    }
+
+    #[test]
+    fn noise_names_its_first_line_and_the_last_of_stderr() {
+        let mut noise = Noise::default();
+        assert_eq!(noise.describe(), "");
+        noise.line("Welcome!");
+        noise.line("more");
+        noise.stderr = Some("boom".to_owned());
+        assert_eq!(
+            noise.describe(),
+            "it wrote 2 lines that are not JSON-RPC, the first: Welcome!; its last words on stderr: boom"
+        );
+    }
+}

@@ -1,0 +1,388 @@
+//! One channel for everybody: reuse the live one, join the one that is being
+//! made, or make it. Single flight: work that was begun for one is shared by all,
+//! and nobody's leaving cancels it.
+
+use super::error::ChannelError;
+use super::handshake::{self, Exchange};
+use super::live::Channel;
+use super::process::{AgentProcess, Family, SpawnOrder};
+use crate::config::Config;
+use crate::store::Store;
+use coldpath_trace_format::emit::profile_file::ProfileFile;
+use coldpath_trace_format::emit::{
+    MonoNanos, SpanContext, SpawnStamp, Stage, Telemetry, fault, uuid,
+};
+use coldpath_trace_format::profile::{ProfileRecord, handover};
+use coldpath_trace_format::{attributes as keys, env as vars, spans};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How often orphans that have ended are reaped while an agent lives.
+const REAP_EVERY: Duration = Duration::from_secs(30);
+
+/// Shared by everybody who waited.
+type Outcome = Result<Rc<Channel>, ChannelError>;
+type Flight = watch::Receiver<Option<Outcome>>;
+
+/// How a request comes by its channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelPath {
+    Reused,
+    Joined,
+    SpawnedOnRequest,
+}
+
+impl ChannelPath {
+    /// Its name in traces.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Reused => "reused",
+            Self::Joined => "joined",
+            Self::SpawnedOnRequest => "spawned_on_request",
+        }
+    }
+}
+
+/// What the channels need of the rest of the daemon.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub(crate) config: Arc<Config>,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) store: Store,
+}
+
+/// The workspace's channel, present or not.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    services: Services,
+    family: Family,
+    slot: RefCell<Slot>,
+    /// Channels whose processes have not ended, the live one included.
+    alive: RefCell<Vec<Rc<Channel>>>,
+    profiles: RefCell<Option<ProfileFile>>,
+    stopping: Cell<bool>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Empty,
+    Starting(Flight),
+    Live(Rc<Channel>),
+}
+
+/// A place in line for the channel; the path was decided when it was taken.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) path: ChannelPath,
+    wait: Wait,
+}
+
+#[derive(Debug)]
+enum Wait {
+    Ready(Outcome),
+    Flight(Flight),
+}
+
+impl Ticket {
+    /// Waits for the channel, or for the reason why there is none.
+    pub(crate) async fn redeem(self) -> Outcome {
+        match self.wait {
+            Wait::Ready(outcome) => outcome,
+            Wait::Flight(mut flight) => match flight.wait_for(Option::is_some).await {
+                Ok(outcome) => (*outcome).clone().unwrap_or(Err(ChannelError::Stopping)),
+                Err(_) => Err(ChannelError::Stopping),
+            },
+        }
+    }
+}
+
+impl Channels {
+    pub(crate) fn new(services: Services) -> Rc<Self> {
+        let profiles = services
+            .config
+            .trace_dir
+            .clone()
+            .filter(|_| services.telemetry.is_on());
+        let profiles = profiles.map(|dir| {
+            let now = services.telemetry.anchor().wall_at(MonoNanos::now());
+            ProfileFile::new(dir, "coldpathd", now)
+        });
+        Rc::new(Self {
+            services,
+            family: Family::default(),
+            slot: RefCell::new(Slot::Empty),
+            alive: RefCell::default(),
+            profiles: RefCell::new(profiles),
+            stopping: Cell::new(false),
+        })
+    }
+
+    /// Whether an agent is connected now.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(&*self.slot.borrow(), Slot::Live(channel) if channel.is_live())
+    }
+
+    /// Whether the next request would start an agent.
+    pub(crate) fn is_absent(&self) -> bool {
+        match &*self.slot.borrow() {
+            Slot::Empty => true,
+            Slot::Starting(_) => false,
+            Slot::Live(channel) => !channel.is_live(),
+        }
+    }
+
+    /// Takes a place in line. Spans of a start-up that this begins stand under `parent`.
+    pub(crate) fn ensure(self: &Rc<Self>, parent: Option<SpanContext>) -> Ticket {
+        if self.stopping.get() {
+            return Ticket {
+                path: ChannelPath::Reused,
+                wait: Wait::Ready(Err(ChannelError::Stopping)),
+            };
+        }
+        let mut slot = self.slot.borrow_mut();
+        match &*slot {
+            Slot::Live(channel) if channel.is_live() => Ticket {
+                path: ChannelPath::Reused,
+                wait: Wait::Ready(Ok(Rc::clone(channel))),
+            },
+            Slot::Starting(flight) => Ticket {
+                path: ChannelPath::Joined,
+                wait: Wait::Flight(flight.clone()),
+            },
+            Slot::Empty | Slot::Live(_) => {
+                let (announce, flight) = watch::channel(None);
+                *slot = Slot::Starting(flight.clone());
+                let channels = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    let outcome = channels.start(parent).await;
+                    let (outcome, record) = match outcome {
+                        Ok((channel, record)) => (Ok(channel), record),
+                        Err(error) => (Err(error), None),
+                    };
+                    *channels.slot.borrow_mut() = match &outcome {
+                        Ok(channel) => Slot::Live(Rc::clone(channel)),
+                        Err(_) => Slot::Empty,
+                    };
+                    announce.send_replace(Some(outcome));
+                    // Behind those who waited: a file is nothing to wait for.
+                    tokio::task::yield_now().await;
+                    channels.keep(record);
+                });
+                Ticket {
+                    path: ChannelPath::SpawnedOnRequest,
+                    wait: Wait::Flight(flight),
+                }
+            }
+        }
+    }
+
+    fn keep(&self, record: Option<ProfileRecord>) {
+        if let (Some(record), Some(file)) = (record, self.profiles.borrow_mut().as_mut()) {
+            file.append(&record);
+        }
+    }
+
+    async fn start(
+        self: &Rc<Self>,
+        parent: Option<SpanContext>,
+    ) -> Result<(Rc<Channel>, Option<ProfileRecord>), ChannelError> {
+        let config = &self.services.config;
+        let id = uuid::random();
+        let begun = MonoNanos::now();
+        let deadline = begun.after(config.initialize_timeout);
+        let mut stage = self
+            .services
+            .telemetry
+            .stage_at(spans::CHANNEL_SPAWN, parent.as_ref(), begun)
+            .with_sched();
+        self.describe(&mut stage, &id);
+        if fault::reached(spans::CHANNEL_SPAWN) {
+            std::future::pending::<()>().await;
+        }
+        let (channel, spawned) = match self.spawn(&id, &stage) {
+            Ok(started) => started,
+            Err(error) => {
+                stage.fail(error.code(), error.to_string());
+                return Err(error);
+            }
+        };
+        stage.end();
+        let mut stage = self
+            .services
+            .telemetry
+            .stage(spans::CHANNEL_INITIALIZE, parent.as_ref())
+            .with_sched();
+        self.describe(&mut stage, &id);
+        match self
+            .initialize(&channel, &mut stage, spawned, deadline)
+            .await
+        {
+            Ok(record) => {
+                channel.set_initialize_context(stage.context());
+                stage.end();
+                Ok((channel, record))
+            }
+            Err(error) => {
+                channel.kill();
+                stage.fail(error.code(), error.to_string());
+                crate::log::warn(&error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    fn describe(&self, stage: &mut Stage, id: &str) {
+        stage.set(keys::CHANNEL_ID, id.to_owned());
+        stage.set(
+            keys::AGENT_EMBEDDED,
+            self.services.config.agent.is_embedded(),
+        );
+    }
+
+    /// Starts the process and watches it; what it leaves is the watcher's business.
+    fn spawn(
+        self: &Rc<Self>,
+        id: &str,
+        stage: &Stage,
+    ) -> Result<(Rc<Channel>, MonoNanos), ChannelError> {
+        let config = &self.services.config;
+        let program = config
+            .agent
+            .locate(&config.workspace)
+            .map_err(ChannelError::Spawn)?;
+        let stamp = SpawnStamp::now(self.services.telemetry.anchor());
+        let variables = self.variables(stage, stamp);
+        let order = SpawnOrder {
+            program: &program,
+            arguments: config.agent.arguments(),
+            workspace: &config.workspace,
+            variables: &variables,
+        };
+        let spawn_error =
+            |error: std::io::Error| ChannelError::Spawn(format!("{}: {error}", program.display()));
+        let (process, pipes) = AgentProcess::spawn(&order, &self.family).map_err(spawn_error)?;
+        let token = config.access.token.clone();
+        let channel = Channel::connect(id.to_owned(), Rc::clone(&process), pipes, token);
+        let watched = Rc::clone(&process);
+        tokio::task::spawn_local(async move { watched.watch().await });
+        let channel = channel
+            .inspect_err(|_| process.kill())
+            .map_err(spawn_error)?;
+        self.alive.borrow_mut().push(Rc::clone(&channel));
+        tokio::task::spawn_local(Rc::clone(self).attend(Rc::clone(&channel), process));
+        Ok((channel, stamp.spawned))
+    }
+
+    /// Keeps order while an agent lives: its entry in the state file, zombies,
+    /// and the slot when it ends.
+    async fn attend(self: Rc<Self>, channel: Rc<Channel>, process: Rc<AgentProcess>) {
+        if let Some(identity) = process.identity()
+            && let Err(error) = self.services.store.record(identity)
+        {
+            crate::log::warn(&format!(
+                "cannot note agent {} in the state directory: {error}",
+                process.pid().as_raw_nonzero()
+            ));
+        }
+        let exit = loop {
+            match tokio::time::timeout(REAP_EVERY, process.ended()).await {
+                Ok(exit) => break exit,
+                Err(_) => self.family.reap_zombies(),
+            }
+        };
+        channel.kill();
+        self.alive
+            .borrow_mut()
+            .retain(|alive| !Rc::ptr_eq(alive, &channel));
+        let mut slot = self.slot.borrow_mut();
+        if matches!(&*slot, Slot::Live(live) if Rc::ptr_eq(live, &channel)) {
+            *slot = Slot::Empty;
+        }
+        if !self.stopping.get() {
+            crate::log::warn(&format!("the agent ended ({exit})"));
+        }
+    }
+
+    /// Changes to the agent's environment: never this daemon's token, and the
+    /// trace context of its own spawn or none.
+    fn variables(&self, stage: &Stage, stamp: SpawnStamp) -> Vec<(&'static str, Option<String>)> {
+        let config = &self.services.config;
+        let traced = self.services.telemetry.is_on();
+        let dir = config
+            .trace_dir
+            .as_ref()
+            .filter(|_| traced)
+            .and_then(|dir| std::path::absolute(dir).ok());
+        vec![
+            (crate::config::TOKEN_VAR, None),
+            (vars::TRACEPARENT, stage.traceparent()),
+            (vars::TRACESTATE, stage.tracestate()),
+            (
+                vars::TRACE_DIR,
+                dir.and_then(|dir| dir.into_os_string().into_string().ok()),
+            ),
+            (vars::SPAWN, traced.then(|| stamp.to_string())),
+        ]
+    }
+
+    async fn initialize(
+        &self,
+        channel: &Channel,
+        stage: &mut Stage,
+        spawned: MonoNanos,
+        deadline: MonoNanos,
+    ) -> Result<Option<ProfileRecord>, ChannelError> {
+        let config = &self.services.config;
+        stage.set(keys::AGENT_COMMAND, config.agent.named().to_owned());
+        if fault::reached(spans::CHANNEL_INITIALIZE) {
+            std::future::pending::<()>().await;
+        }
+        let request = handshake::request(stage);
+        let result = channel
+            .call("initialize", &request, deadline, config.initialize_timeout)
+            .await?;
+        let received = MonoNanos::now();
+        let response = handshake::read(&result)?;
+        if !self.services.telemetry.is_on() {
+            return Ok(None);
+        }
+        let exchange = Exchange {
+            spawned,
+            received,
+            spawned_at: self.services.telemetry.anchor().wall_at(spawned),
+        };
+        let record = handover::read(&response.meta).map(|profile| {
+            let mut record = handshake::note_profile(&profile, exchange, stage);
+            record.channel_id = Some(channel.id().to_owned());
+            if let Some(context) = stage.context() {
+                record.trace_id = Some(context.trace_id().to_string());
+                record.span_id = Some(context.span_id().to_string());
+            }
+            record
+        });
+        Ok(record)
+    }
+
+    /// Ends every agent; no new one is started. Bounded by the graces of a process.
+    pub(crate) async fn stop(&self) {
+        self.stopping.set(true);
+        let alive: Vec<_> = self.alive.borrow().clone();
+        for channel in alive {
+            channel.stop().await;
+        }
+        if self.alive.borrow().is_empty() {
+            self.services.store.clear();
+        }
+    }
+
+    /// Kills every agent at once.
+    pub(crate) fn kill(&self) {
+        self.stopping.set(true);
+        for channel in self.alive.borrow().iter() {
+            channel.kill();
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Everything behind the first answer, on a thread of its own.
+//!
+//! [`start_runtime`] is the one edge from the bootstrap loop to telemetry, async
+//! runtime, store and agents. The thread builds them, says over a pipe whether it
+//! is ready, gets the listener with all open connections in one message, and
+//! serves until the process stops. The agent's start does not wait for that
+//! message.
+
+mod requests;
+mod rewound;
+mod server;
+mod session_route;
+
+use crate::boot::{BootRecord, BootTold, HealthRecord, Pending, RequestRecord, Trigger};
+use crate::channel::{Channels, Services};
+use crate::config::Config;
+use crate::contract::{self, Phase};
+use crate::exit;
+use crate::http::{Answer, Head};
+use crate::session::Sessions;
+use crate::signals::StopSignal;
+use crate::store::{ProcessIdentity, Store};
+use coldpath_trace_format::emit::{MonoNanos, SpanContext, Stage, Telemetry, fault};
+use coldpath_trace_format::{attributes as keys, spans};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+pub(crate) use server::App;
+
+/// Longest wait for the thread when the daemon stops while it starts: an agent's
+/// graces and a second.
+const ABANDON_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// What the bootstrap loop hands over when the runtime is ready.
+#[derive(Debug)]
+pub(crate) struct HandOver {
+    pub(crate) listener: TcpListener,
+    pub(crate) stop: StopSignal,
+    pub(crate) connections: Vec<Pending>,
+    /// The first answered `/health`, when there was one by now.
+    pub(crate) health: Option<HealthRecord>,
+}
+
+/// What the runtime is built from.
+#[derive(Debug)]
+pub(crate) struct StartOrder {
+    pub(crate) config: Arc<Config>,
+    pub(crate) record: BootRecord,
+    pub(crate) address: SocketAddr,
+    pub(crate) trigger: Trigger,
+    /// When the trigger came.
+    pub(crate) at: MonoNanos,
+    /// The request that was the trigger.
+    pub(crate) request: Option<RequestRecord>,
+}
+
+/// The runtime while it is being built, as the bootstrap loop sees it.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    /// Readable when the outcome is there; at its end when the thread has ended.
+    ready: OwnedFd,
+    shared: Arc<Shared>,
+    hand_over: oneshot::Sender<HandOver>,
+    thread: JoinHandle<ExitCode>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    outcome: Mutex<Option<Result<(), String>>>,
+    /// For a stop that does not wait for the thread.
+    telemetry: Mutex<Telemetry>,
+}
+
+/// Starts the thread that builds and then is the runtime.
+///
+/// The only way from the bootstrap loop to what it must not know; kept out of line
+/// so that this can be seen in the program.
+#[inline(never)]
+pub(crate) fn start_runtime(order: StartOrder) -> io::Result<Starting> {
+    let (ready, announce) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (hand_over, handed) = oneshot::channel();
+    let shared = Arc::new(Shared::default());
+    let theirs = Arc::clone(&shared);
+    let thread = std::thread::Builder::new()
+        .name("runtime".to_owned())
+        .spawn(move || {
+            Building {
+                order,
+                shared: theirs,
+                announce,
+            }
+            .run(handed)
+        })?;
+    Ok(Starting {
+        ready,
+        shared,
+        hand_over,
+        thread,
+    })
+}
+
+impl AsFd for Starting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
+    }
+}
+
+impl Starting {
+    /// Ready or failed, once the pipe is readable; a thread that ended without a
+    /// word has failed.
+    pub(crate) fn outcome(&self) -> Option<Result<(), String>> {
+        let outcome = self
+            .shared
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        outcome.or_else(|| {
+            self.thread
+                .is_finished()
+                .then(|| Err("its thread ended unexpectedly".to_owned()))
+        })
+    }
+
+    /// Hands everything over and waits until the daemon stops.
+    pub(crate) fn hand_over(self, everything: HandOver) -> ExitCode {
+        // A thread that is gone drops it; the join says so.
+        let _ = self.hand_over.send(everything);
+        self.thread.join().unwrap_or_else(|_| {
+            crate::log::error("the runtime's thread panicked");
+            ExitCode::from(exit::REFUSED)
+        })
+    }
+
+    /// Gives the runtime up while it starts: it ends what it began, in bounded
+    /// time, and the trace is closed in any case.
+    pub(crate) fn abandon(self) {
+        drop(self.hand_over);
+        let deadline = MonoNanos::now().after(ABANDON_TIMEOUT);
+        let mut byte = [0_u8; 1];
+        loop {
+            let left = deadline.since(MonoNanos::now());
+            let Ok(wait) = Timespec::try_from(left) else {
+                break;
+            };
+            let mut fds = [PollFd::new(&self.ready, PollFlags::IN)];
+            match poll(&mut fds, Some(&wait)) {
+                Ok(0) => break,
+                // The end of the pipe: the thread is over.
+                Ok(_) if rustix::io::read(&self.ready, &mut byte[..]) == Ok(0) => break,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        self.shared
+            .telemetry
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .close();
+    }
+}
+
+/// The thread's own side.
+struct Building {
+    order: StartOrder,
+    shared: Arc<Shared>,
+    announce: OwnedFd,
+}
+
+impl Building {
+    fn run(self, handed: oneshot::Receiver<HandOver>) -> ExitCode {
+        let begun = MonoNanos::now();
+        let BootTold {
+            telemetry,
+            boot,
+            health,
+        } = self.order.record.open_telemetry();
+        telemetry.attach_thread();
+        *self
+            .shared
+            .telemetry
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = telemetry.clone();
+        let mut stage = telemetry
+            .stage_at(spans::RUNTIME_START, boot.as_ref(), self.order.at)
+            .with_sched_from_thread_start();
+        stage.set(keys::RUNTIME_TRIGGER, self.order.trigger.name());
+        let request = self
+            .order
+            .request
+            .as_ref()
+            .map(|request| requests::begin(&telemetry, request));
+        let cause = request.as_ref().and_then(Stage::context).or(health);
+        if let Some(cause) = &cause {
+            stage.link(cause);
+        }
+        fault::block(spans::RUNTIME_START);
+        telemetry
+            .stage_at(spans::RUNTIME_TELEMETRY, stage.context().as_ref(), begun)
+            .end();
+        match self.build(telemetry.clone(), &stage, boot) {
+            Ok(built) => self.serve(built, stage, request, handed),
+            Err(message) => {
+                stage.fail("runtime_start_failed", message.clone());
+                drop((stage, request));
+                telemetry.close();
+                self.say(Err(message));
+                ExitCode::from(exit::REFUSED)
+            }
+        }
+    }
+
+    fn build(
+        &self,
+        telemetry: Telemetry,
+        stage: &Stage,
+        boot: Option<SpanContext>,
+    ) -> Result<Built, String> {
+        let parent = stage.context();
+        let opening = telemetry.stage(spans::RUNTIME_STORE, parent.as_ref());
+        let (store, survivors) =
+            Store::open(&self.order.config.state_dir).map_err(|error| error.to_string())?;
+        opening.end();
+        let routing = telemetry.stage(spans::RUNTIME_ROUTER, parent.as_ref());
+        // Agents that fork twice would be nobody's children otherwise.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| format!("cannot become the parent of orphaned agents: {error}"))?;
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("cannot build the async runtime: {error}"))?;
+        routing.end();
+        Ok(Built {
+            telemetry,
+            boot,
+            store,
+            survivors,
+            tokio,
+        })
+    }
+
+    fn serve(
+        self,
+        built: Built,
+        stage: Stage,
+        request: Option<Stage>,
+        handed: oneshot::Receiver<HandOver>,
+    ) -> ExitCode {
+        let Built {
+            telemetry,
+            boot,
+            store,
+            survivors,
+            tokio,
+        } = built;
+        let local = tokio::task::LocalSet::new();
+        let runtime_start = stage.context();
+        let code = local.block_on(&tokio, async {
+            let services = Services {
+                config: Arc::clone(&self.order.config),
+                telemetry: telemetry.clone(),
+                store,
+            };
+            let channels = Channels::new(services);
+            let app = App::new(server::Parts {
+                sessions: Sessions::new(
+                    std::rc::Rc::clone(&channels),
+                    telemetry.clone(),
+                    &self.order.config,
+                ),
+                channels,
+                config: Arc::clone(&self.order.config),
+                telemetry: telemetry.clone(),
+                record: self.order.record.clone(),
+                port: self.order.address.port(),
+                boot,
+                runtime_start: runtime_start.clone(),
+                survivors,
+            });
+            stage.end();
+            self.say(Ok(()));
+            app.preheat(runtime_start.as_ref());
+            if let Ok(everything) = handed.await {
+                app.serve(everything, request).await
+            } else {
+                // The daemon stopped before anything could be served.
+                app.stop().await;
+                ExitCode::from(exit::CLEAN)
+            }
+        });
+        // Tasks that are left end with their spans, before the trace is closed.
+        drop(local);
+        drop(tokio);
+        telemetry.close();
+        code
+    }
+
+    fn say(&self, outcome: Result<(), String>) {
+        *self
+            .shared
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        // The loop looks at the outcome, not at the byte.
+        let _ = rustix::io::write(&self.announce, b"!");
+    }
+}
+
+struct Built {
+    telemetry: Telemetry,
+    boot: Option<SpanContext>,
+    store: Store,
+    survivors: Vec<ProcessIdentity>,
+    tokio: tokio::runtime::Runtime,
+}
+
+/// The answer to `GET /daemon/status` in either loop.
+pub(crate) fn status_answer(
+    config: &Config,
+    record: &BootRecord,
+    head: &Head<'_>,
+    phase: &Phase,
+) -> Answer {
+    match head.query_value("detail").unwrap_or("summary") {
+        detail @ ("summary" | "full") => Answer::json(
+            200,
+            &contract::status(config, detail, &record.facts(), phase),
+        ),
+        _ => Answer::error(
+            400,
+            "detail must be one of: summary, full",
+            Some("invalid_detail"),
+        ),
+    }
+}

@@ -1,0 +1,439 @@
+//! The HTTP server behind the bootstrap loop: hyper on one thread.
+//!
+//! It takes over the listener and every open connection, answers the same three
+//! paths as the loop did, and everything else. It stops by itself: no more
+//! connections, agents ended, then the rest.
+
+use super::requests::{self, Held};
+use super::rewound::Rewound;
+use super::{HandOver, session_route};
+use crate::boot::{BootRecord, HealthRecord, Pending};
+use crate::channel::{Channels, end_survivors};
+use crate::config::Config;
+use crate::contract::{self, Phase, Preheat, RuntimeFacts};
+use crate::exit;
+use crate::http::{Admission, Answer, HEAD_MAX_BYTES, HEADERS_MAX, Head, admit};
+use crate::session::Sessions;
+use crate::store::ProcessIdentity;
+use coldpath_trace_format::emit::{MonoNanos, SpanContext, Stage, Telemetry};
+use coldpath_trace_format::{attributes as keys, spans};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderName;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// Connections that are served at once; more wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 256;
+/// Longest wait for a whole request head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after a failed `accept`.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Longest preheat that a client waits for unless it says otherwise.
+const PREHEAT_TIMEOUT_MS: u64 = 5_000;
+const PREHEAT_TIMEOUT_MAX_MS: u64 = 60_000;
+
+/// Routes with answers of their own; the rest is 404.
+const ROUTES: [(&str, &str); 6] = [
+    ("GET", "/health"),
+    ("GET", "/capabilities"),
+    ("GET", "/daemon/status"),
+    ("GET", "/workspace/acp/status"),
+    ("POST", "/workspace/acp/preheat"),
+    ("POST", "/session"),
+];
+
+/// Whether a method and path are a route.
+pub(super) fn is_route(method: &str, route: &str) -> bool {
+    ROUTES.contains(&(method, route))
+}
+
+/// What the server is made of.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) config: Arc<Config>,
+    pub(super) telemetry: Telemetry,
+    pub(super) channels: Rc<Channels>,
+    pub(super) sessions: Rc<Sessions>,
+    pub(super) record: BootRecord,
+    pub(super) port: u16,
+    pub(super) boot: Option<SpanContext>,
+    pub(super) runtime_start: Option<SpanContext>,
+    pub(super) survivors: Vec<ProcessIdentity>,
+}
+
+/// The running daemon.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(super) parts: Parts,
+    preheat: RefCell<Preheat>,
+    health_told: Cell<bool>,
+}
+
+impl App {
+    pub(super) fn new(parts: Parts) -> Rc<Self> {
+        let health_told = Cell::new(parts.record.health.is_some());
+        Rc::new(Self {
+            parts,
+            preheat: RefCell::default(),
+            health_told,
+        })
+    }
+
+    /// Makes the channel ready before somebody asks; a failure is told and the
+    /// next request tries again.
+    pub(super) fn preheat(self: &Rc<Self>, parent: Option<&SpanContext>) {
+        let app = Rc::clone(self);
+        let begun = MonoNanos::now();
+        *self.preheat.borrow_mut() = Preheat::Running;
+        // The place in line is taken now, so that a request joins it.
+        let stage = self.parts.telemetry.stage(spans::CHANNEL_PREHEAT, parent);
+        let ticket = self.parts.channels.ensure(stage.context());
+        tokio::task::spawn_local(async move {
+            let outcome = ticket.redeem().await;
+            let took = MonoNanos::now().since(begun);
+            finish_preheat(stage, &outcome);
+            *app.preheat.borrow_mut() = match outcome {
+                Ok(_) => Preheat::Succeeded(took),
+                Err(error) => Preheat::Failed(took, error.to_string()),
+            };
+        });
+        if !self.parts.survivors.is_empty() {
+            tokio::task::spawn_local(end_survivors(self.parts.survivors.clone()));
+        }
+    }
+
+    /// Serves until a stop signal; a second one does not wait.
+    pub(super) async fn serve(
+        self: Rc<Self>,
+        everything: HandOver,
+        request: Option<Stage>,
+    ) -> ExitCode {
+        let HandOver {
+            listener,
+            stop,
+            connections,
+            health,
+        } = everything;
+        if let Some(health) = health.filter(|_| !self.health_told.replace(true)) {
+            health.tell(&self.parts.telemetry, self.parts.boot.as_ref());
+        }
+        let signal = match tokio::net::UnixStream::from_std(stop.into_stream()) {
+            Ok(signal) => signal,
+            Err(error) => return refuse(&format!("cannot wait for stop signals: {error}")),
+        };
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return refuse(&format!("cannot take over the listener: {error}")),
+        };
+        let mut request = request;
+        for connection in connections {
+            self.take_over(connection, &mut request);
+        }
+        let accepting = tokio::task::spawn_local(Rc::clone(&self).accept(listener));
+        wait_for_signal(&signal).await;
+        accepting.abort();
+        crate::log::info("stopping");
+        tokio::select! {
+            () = self.stop() => ExitCode::from(exit::CLEAN),
+            () = wait_for_signal(&signal) => {
+                self.parts.channels.kill();
+                ExitCode::from(exit::REFUSED)
+            }
+        }
+    }
+
+    /// Ends the agents, bounded.
+    pub(super) async fn stop(&self) {
+        self.parts.channels.stop().await;
+    }
+
+    async fn accept(self: Rc<Self>, listener: TcpListener) {
+        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        loop {
+            // The semaphore is never closed.
+            let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+                return;
+            };
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // One small answer a write: waiting for more to send only adds latency.
+                    let _ = stream.set_nodelay(true);
+                    let app = Rc::clone(&self);
+                    tokio::task::spawn_local(async move {
+                        app.connection(stream, Vec::new(), None).await;
+                        drop(permit);
+                    });
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    fn take_over(self: &Rc<Self>, pending: Pending, request: &mut Option<Stage>) {
+        let held = pending.held.map(|(since, started)| Held {
+            since,
+            stage: if started { request.take() } else { None },
+            started,
+        });
+        match TcpStream::from_std(pending.stream) {
+            Ok(mut stream) => {
+                let app = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    use tokio::io::AsyncWriteExt as _;
+                    // The rest of an answer comes before the next one.
+                    if stream.write_all(&pending.unsent).await.is_ok() {
+                        app.connection(stream, pending.read, held).await;
+                    }
+                });
+            }
+            Err(error) => crate::log::warn(&format!("a connection was lost: {error}")),
+        }
+    }
+
+    async fn connection(self: Rc<Self>, stream: TcpStream, first: Vec<u8>, held: Option<Held>) {
+        let held = Rc::new(RefCell::new(held));
+        let service = hyper::service::service_fn(move |request| {
+            let app = Rc::clone(&self);
+            let held = held.borrow_mut().take();
+            async move { Ok::<_, Infallible>(app.respond(request, held).await) }
+        });
+        let served = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(HEAD_MAX_BYTES.max(8192))
+            .max_headers(HEADERS_MAX)
+            .half_close(true)
+            .serve_connection(TokioIo::new(Rewound::new(first, stream)), service)
+            .await;
+        // What goes wrong with one connection is between it and its peer.
+        drop(served);
+    }
+
+    async fn respond(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        mut waited: Option<Held>,
+    ) -> Response<Full<Bytes>> {
+        let (meta, body) = request.into_parts();
+        let target = meta
+            .uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        let text = |name: &str| {
+            meta.headers
+                .get(name)
+                .map(|value| value.to_str().unwrap_or("").trim())
+        };
+        let head = Head {
+            method: meta.method.as_str(),
+            host: text("host"),
+            origin: text("origin"),
+            authorization: text("authorization"),
+            traceparent: text("traceparent"),
+            tracestate: text("tracestate"),
+            ..Head::default()
+        }
+        .with_target(target);
+        let allow_origin = match admit(&head, &self.parts.config.access, self.parts.port) {
+            Admission::Admitted { allow_origin } => allow_origin,
+            Admission::Refused(answer) => return response(answer),
+        };
+        if matches!((head.method, head.route()), ("GET" | "HEAD", "/health")) {
+            return response(self.health(&head).for_origin(allow_origin));
+        }
+        let mut stage = requests::arrive(&self.parts.telemetry, &head, waited.as_mut());
+        if let Some(held) = &waited {
+            requests::tell_runtime_wait(
+                &self.parts.telemetry,
+                &stage,
+                held,
+                self.parts.runtime_start.as_ref(),
+            );
+        }
+        let (answer, mut stage) = match (head.method, head.route()) {
+            ("POST", "/session") => {
+                session_route::create(&self, &head, &meta.headers, body, stage).await
+            }
+            ("POST", "/workspace/acp/preheat") => {
+                let answer = self.preheat_on_request(&head, &mut stage).await;
+                (answer, stage)
+            }
+            _ => (self.read_only(&head), stage),
+        };
+        stage.set(keys::HTTP_STATUS, i64::from(answer.status()));
+        if answer.status() >= 500 {
+            stage.fail("http_error", format!("status {}", answer.status()));
+        }
+        stage.end();
+        response(answer.for_origin(allow_origin))
+    }
+
+    fn health(&self, head: &Head<'_>) -> Answer {
+        let accepted = MonoNanos::now();
+        let answer = if head.query_flag("deep") {
+            Answer::json(
+                200,
+                &json!({
+                    "status": "ok",
+                    "workspaceCount": 1,
+                    "sessions": self.parts.sessions.count(),
+                    "channelAlive": self.parts.channels.is_live(),
+                }),
+            )
+        } else {
+            Answer::json(200, &json!({ "status": "ok" }))
+        };
+        if !self.health_told.replace(true) {
+            let health = HealthRecord {
+                accepted,
+                flushed: MonoNanos::now(),
+                traceparent: head.traceparent.map(str::to_owned),
+                tracestate: head.tracestate.map(str::to_owned),
+            };
+            health.tell(&self.parts.telemetry, self.parts.boot.as_ref());
+        }
+        answer
+    }
+
+    fn read_only(&self, head: &Head<'_>) -> Answer {
+        match (head.method, head.route()) {
+            ("GET" | "HEAD", "/capabilities") => {
+                Answer::json(200, &contract::capabilities(&self.parts.config))
+            }
+            ("GET" | "HEAD", "/daemon/status") => {
+                super::status_answer(&self.parts.config, &self.parts.record, head, &self.phase())
+            }
+            ("GET" | "HEAD", "/workspace/acp/status") => Answer::json(
+                200,
+                &json!({ "channelLive": self.parts.channels.is_live() }),
+            ),
+            (method, route) => Answer::json(
+                404,
+                &json!({ "error": format!("no route for {method} {route}"), "code": "route_not_found", "route": format!("{method} {route}") }),
+            ),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Running(RuntimeFacts {
+            sessions: self.parts.sessions.count(),
+            channel_live: self.parts.channels.is_live(),
+            preheat: self.preheat.borrow().clone(),
+        })
+    }
+
+    /// Waits for the shared start-up; leaving it early neither cancels nor clears it.
+    async fn preheat_on_request(&self, head: &Head<'_>, request: &mut Stage) -> Answer {
+        let timeout_ms = match head.query_value("timeoutMs") {
+            None => PREHEAT_TIMEOUT_MS,
+            Some(text) => match text.parse() {
+                Ok(ms @ 1..=PREHEAT_TIMEOUT_MAX_MS) => ms,
+                _ => {
+                    return Answer::error(
+                        400,
+                        "`timeoutMs` must be a positive integer no greater than 60000",
+                        Some("invalid_timeout"),
+                    );
+                }
+            },
+        };
+        let begun = MonoNanos::now();
+        if self.parts.channels.is_absent() {
+            self.parts.telemetry.renew_drifted_anchor();
+        }
+        let stage = self
+            .parts
+            .telemetry
+            .stage(spans::CHANNEL_PREHEAT, request.context().as_ref());
+        let ticket = self.parts.channels.ensure(stage.context());
+        // A task of its own: the span of shared work ends when the work does.
+        let work = tokio::task::spawn_local(async move {
+            let outcome = ticket.redeem().await;
+            finish_preheat(stage, &outcome);
+            outcome.map(|_| ())
+        });
+        let outcome = tokio::time::timeout(Duration::from_millis(timeout_ms), work).await;
+        let (reason, error) = match outcome {
+            Ok(Ok(Ok(()))) if self.parts.channels.is_live() => (None, None),
+            Ok(Ok(Ok(()))) => (
+                Some("error"),
+                Some("ACP preheat did not produce a live channel".to_owned()),
+            ),
+            Ok(Ok(Err(error))) => (Some("error"), Some(error.to_string())),
+            Ok(Err(_)) => (Some("error"), Some("ACP preheat failed".to_owned())),
+            Err(_) => (
+                Some("timeout"),
+                Some("ACP preheat did not complete before the timeout".to_owned()),
+            ),
+        };
+        let live = self.parts.channels.is_live();
+        let took = u64::try_from(MonoNanos::now().since(begun).as_millis()).unwrap_or(u64::MAX);
+        let mut body = json!({ "ready": live, "channelLive": live, "durationMs": took });
+        if let (false, Some(reason), Some(error)) = (live, reason, error) {
+            body["reason"] = reason.into();
+            body["error"] = error.into();
+        }
+        Answer::json(200, &body)
+    }
+}
+
+fn finish_preheat(
+    mut stage: Stage,
+    outcome: &Result<Rc<crate::channel::Channel>, crate::channel::ChannelError>,
+) {
+    match outcome {
+        Ok(channel) => stage.set(keys::CHANNEL_ID, channel.id().to_owned()),
+        Err(error) => stage.fail(error.code(), error.to_string()),
+    }
+    stage.end();
+}
+
+/// Waits until the signal's stream is readable, and takes what is there.
+async fn wait_for_signal(signal: &tokio::net::UnixStream) {
+    let mut bytes = [0_u8; 16];
+    loop {
+        if signal.readable().await.is_err() {
+            return;
+        }
+        match signal.try_read(&mut bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            _ => return,
+        }
+    }
+}
+
+fn refuse(message: &str) -> ExitCode {
+    crate::log::error(message);
+    ExitCode::from(exit::REFUSED)
+}
+
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let (status, headers, body) = answer.into_parts();
+    let has_body = body.is_some();
+    let mut response = Response::new(Full::new(Bytes::from(body.unwrap_or_default())));
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if has_body {
+        let json = hyper::header::HeaderValue::from_static("application/json; charset=utf-8");
+        response
+            .headers_mut()
+            .insert(hyper::header::CONTENT_TYPE, json);
+    }
+    for (name, value) in headers {
+        // An origin was a header before; everything else is ours.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), value.try_into()) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
