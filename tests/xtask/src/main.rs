@@ -1,1 +1,46 @@
-fn main() {}
+//! Project tasks: `cargo xtask demo`, `dist`, `bench`.
+//!
+//! Drives cargo and the built programs, prints what they print, and measures
+//! nothing itself: timing belongs to `measure`, statistics to `analyze`. Standard
+//! library only, so that it builds at once on a fresh clone.
+
+mod bench;
+mod cargo;
+mod demo;
+mod dist;
+mod steps;
+mod workspace;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  demo [--runs N]        report of the bundled real captures, then N (30) cold starts of
+                         coldpathd with its embedded agent; leaves target/demo/traces
+  dist                   the programs as they are shipped: static, optimised as a whole,
+                         stripped; leaves target/dist/NAME and NAME.unstripped
+  bench start [--runs N] process start to listener, first /health and first session,
+                         traces on and off, interleaved with a static C program (N = 500)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["demo", ref options @ ..] => steps::runs(options, 30).and_then(demo::run),
+        ["dist"] => dist::build(&dist::PROGRAMS).map(|_| ()),
+        ["bench", "start", ref options @ ..] => steps::runs(options, 500).and_then(bench::start),
+        ["--help" | "-h" | "help"] => steps::say(HELP),
+        _ => Err(format!("unknown task `{}`\n\n{HELP}", words.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            // A closed stderr leaves the exit code.
+            let _ = writeln!(std::io::stderr(), "xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
