@@ -1,0 +1,172 @@
+//! stdin and stdout: lines in, lines out, on the one thread there is.
+//!
+//! Reads block while nothing else runs; while a git runs, stdin and git are
+//! polled together, so that neither waits for the other. A client that has gone
+//! away ends the loop as the end of stdin does.
+
+use crate::agent::{Agent, Reply};
+use crate::diagnostics::Diagnostics;
+use coldpath_acp::framing::{LineBuffer, MAX_LINE_BYTES};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind, Stdin, Stdout, Write as _};
+use std::os::fd::AsFd as _;
+
+/// Bytes of one read: what a pipe holds at most.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The protocol's two pipes.
+pub(crate) struct Transport {
+    stdin: Stdin,
+    stdout: Stdout,
+    lines: LineBuffer,
+    chunk: Vec<u8>,
+}
+
+/// Whether the loop goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    Open,
+    Closed,
+}
+
+impl Transport {
+    /// Makes the buffers; nothing is read yet.
+    pub(crate) fn open() -> Self {
+        Self {
+            stdin: io::stdin(),
+            stdout: io::stdout(),
+            lines: LineBuffer::new(MAX_LINE_BYTES),
+            chunk: vec![0; CHUNK_BYTES],
+        }
+    }
+
+    /// Serves until stdin ends or the client closes stdout, then ends the agent.
+    ///
+    /// # Errors
+    /// stdin cannot be read.
+    pub(crate) fn serve(
+        mut self,
+        agent: &mut Agent,
+        diagnostics: &mut Diagnostics,
+    ) -> io::Result<()> {
+        let served = self.run(agent, diagnostics);
+        agent.finish(diagnostics);
+        match served {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            served => served,
+        }
+    }
+
+    fn run(&mut self, agent: &mut Agent, diagnostics: &mut Diagnostics) -> io::Result<()> {
+        loop {
+            if !agent.status().is_idle() {
+                let readable = self.wait(agent)?;
+                if let Some(answer) = agent.status().advance() {
+                    let lines = agent.tell(&answer);
+                    self.write(&lines)?;
+                }
+                if readable == Readable::No {
+                    agent.status().start_next();
+                    continue;
+                }
+            }
+            if self.read(agent, diagnostics)? == Flow::Closed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for stdin, the running git, or the end of git's time.
+    fn wait(&self, agent: &mut Agent) -> io::Result<Readable> {
+        let status = agent.status();
+        let timeout = status
+            .patience()
+            .map(|patience| Timespec::try_from(patience).unwrap_or_default());
+        let mut fds = vec![PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
+        let others = status.descriptors();
+        fds.extend(
+            others
+                .into_iter()
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let readable = fds.first().is_some_and(|stdin| !stdin.revents().is_empty());
+        Ok(if readable {
+            Readable::Yes
+        } else {
+            Readable::No
+        })
+    }
+
+    fn read(&mut self, agent: &mut Agent, diagnostics: &mut Diagnostics) -> io::Result<Flow> {
+        let length = match rustix::io::read(&self.stdin, &mut self.chunk) {
+            Ok(length) => length,
+            Err(Errno::INTR) => return Ok(Flow::Open),
+            // The other holder of this pipe made it non-blocking.
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
+                return match rustix::event::poll(&mut fds, None) {
+                    Ok(_) | Err(Errno::INTR) => Ok(Flow::Open),
+                    Err(error) => Err(error.into()),
+                };
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let read = agent.edge();
+        self.lines.push(&self.chunk[..length]);
+        let tail = if length == 0 {
+            self.lines.finish()
+        } else {
+            None
+        };
+        loop {
+            let reply = match self.lines.next_line() {
+                Some(Ok(line)) => agent.handle(&line, read),
+                Some(Err(error)) => {
+                    self.write(&Agent::refuse_too_long(error))?;
+                    continue;
+                }
+                None => break,
+            };
+            self.answer(agent, reply, diagnostics)?;
+        }
+        if let Some(tail) = tail {
+            let reply = agent.handle(&tail, read);
+            self.answer(agent, reply, diagnostics)?;
+        }
+        Ok(if length == 0 {
+            Flow::Closed
+        } else {
+            Flow::Open
+        })
+    }
+
+    fn answer(
+        &mut self,
+        agent: &mut Agent,
+        reply: Reply,
+        diagnostics: &mut Diagnostics,
+    ) -> io::Result<()> {
+        if let Some(line) = &reply.line {
+            self.write(line)?;
+        }
+        agent.settle(reply, diagnostics);
+        Ok(())
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.stdout.write_all(lines)?;
+        self.stdout.flush()
+    }
+}
+
+/// Whether stdin has something, or its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readable {
+    Yes,
+    No,
+}

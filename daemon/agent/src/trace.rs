@@ -1,0 +1,219 @@
+//! The agent's trace: what the environment says about it, and opening it.
+//!
+//! What is cheap and must be known at once (the spawn stamp) is read at start-up;
+//! the file, the provider and the writer thread come after the initialize
+//! response, because they cost a third of the time to it. Nothing here fails a
+//! request.
+
+use coldpath_trace_format::attributes as keys;
+use coldpath_trace_format::emit::profile_file::ProfileFile;
+use coldpath_trace_format::emit::{
+    Anchor, MonoNanos, ProcessStart, SpanContext, SpawnEnv, SpawnStamp, Telemetry, TelemetryConfig,
+    TelemetryError, remote_context, uuid,
+};
+use coldpath_trace_format::env;
+use coldpath_trace_format::traceparent::TraceParent;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// `service.name`, and the first part of the files' names.
+const SERVICE: &str = "coldpath-agent";
+
+/// A trace context that was handed over.
+#[derive(Clone, Debug)]
+pub(crate) enum Handed {
+    /// None.
+    Absent,
+    /// A valid one.
+    Valid(SpanContext),
+    /// One that breaks the W3C standard; counted and otherwise ignored.
+    Invalid,
+}
+
+impl Handed {
+    /// Judges a `traceparent` with its `tracestate`.
+    fn judge(traceparent: Option<&str>, tracestate: Option<&str>) -> Self {
+        match traceparent.map(TraceParent::parse) {
+            None => Self::Absent,
+            Some(Ok(parent)) => Self::Valid(remote_context(&parent, tracestate)),
+            Some(Err(_)) => Self::Invalid,
+        }
+    }
+
+    /// The context at the root of an ACP `_meta`.
+    pub(crate) fn from_meta(meta: &Map<String, Value>) -> Self {
+        let text = |key| meta.get(key).and_then(Value::as_str);
+        match meta.get(keys::META_TRACEPARENT) {
+            None | Some(Value::Null) => Self::Absent,
+            Some(Value::String(parent)) => Self::judge(Some(parent), text(keys::META_TRACESTATE)),
+            Some(_) => Self::Invalid,
+        }
+    }
+
+    fn from_env() -> Self {
+        match std::env::var_os(env::TRACEPARENT) {
+            None => Self::Absent,
+            Some(value) => match value.to_str() {
+                None => Self::Invalid,
+                Some(parent) => {
+                    let state = std::env::var(env::TRACESTATE).ok();
+                    Self::judge(Some(parent), state.as_deref())
+                }
+            },
+        }
+    }
+
+    /// 1 for a context that was refused.
+    pub(crate) fn rejected(&self) -> u32 {
+        u32::from(matches!(self, Self::Invalid))
+    }
+
+    /// The context, where there is a valid one.
+    pub(crate) fn into_context(self) -> Option<SpanContext> {
+        match self {
+            Self::Valid(context) => Some(context),
+            Self::Absent | Self::Invalid => None,
+        }
+    }
+}
+
+/// Everything that opening a trace needs to know.
+#[derive(Debug)]
+pub(crate) struct TraceSetup {
+    dir: Option<PathBuf>,
+    spawn: SpawnEnv,
+}
+
+impl TraceSetup {
+    /// Reads the environment as a process whose clock reads `main`.
+    pub(crate) fn from_env(main: MonoNanos) -> Self {
+        Self {
+            dir: std::env::var_os(env::TRACE_DIR)
+                .filter(|dir| !dir.is_empty())
+                .map(PathBuf::from),
+            spawn: SpawnStamp::from_env(main),
+        }
+    }
+
+    /// Traces into `dir`, whatever the environment says.
+    pub(crate) fn set_dir(&mut self, dir: PathBuf) {
+        self.dir = Some(dir);
+    }
+
+    /// Whether a trace is wanted.
+    pub(crate) fn is_on(&self) -> bool {
+        self.dir.is_some()
+    }
+
+    /// The spawn stamp, where it is believed.
+    pub(crate) fn stamp(&self) -> Option<SpawnStamp> {
+        match self.spawn {
+            SpawnEnv::Accepted(stamp) => Some(stamp),
+            SpawnEnv::Absent | SpawnEnv::Rejected(_) => None,
+        }
+    }
+
+    /// Opens the trace; off when none is wanted. `handed` is the context of the
+    /// initialize request, before which the environment's does not count.
+    ///
+    /// # Errors
+    /// The directory cannot be written or the writer not started.
+    pub(crate) fn open(&self, handed: Handed) -> Result<Trace, TelemetryError> {
+        let Some(dir) = &self.dir else {
+            return Ok(Trace::off());
+        };
+        let from_env = Handed::from_env();
+        let stamp_rejected = matches!(self.spawn, SpawnEnv::Rejected(_));
+        let anchor = self.stamp().map_or_else(Anchor::take, |stamp| stamp.anchor);
+        let telemetry = Telemetry::open(&TelemetryConfig {
+            service: SERVICE,
+            version: env!("CARGO_PKG_VERSION"),
+            instance_id: uuid::random(),
+            trace_dir: dir.clone(),
+            anchor,
+            process_start: match self.stamp() {
+                Some(_) => ProcessStart::Spawn,
+                None => ProcessStart::Main,
+            },
+            rejected_contexts: handed.rejected() + from_env.rejected() + u32::from(stamp_rejected),
+        })?;
+        let now = anchor.wall_at(MonoNanos::now());
+        Ok(Trace {
+            telemetry,
+            profiles: Some(ProfileFile::new(dir.clone(), SERVICE, now)),
+            parent: handed.into_context().or_else(|| from_env.into_context()),
+        })
+    }
+}
+
+/// An open trace, or none.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// Makes the spans.
+    pub(crate) telemetry: Telemetry,
+    /// Takes the session profiles; `None` when off.
+    pub(crate) profiles: Option<ProfileFile>,
+    /// Parent of the start-up.
+    pub(crate) parent: Option<SpanContext>,
+}
+
+impl Trace {
+    /// No trace.
+    pub(crate) fn off() -> Self {
+        Self {
+            telemetry: Telemetry::off(),
+            profiles: None,
+            parent: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[track_caller]
+    fn check(meta: &Value, expected: &str) {
+        let handed = Handed::from_meta(meta.as_object().unwrap());
+        let rejected = handed.rejected();
+        let text = match handed.into_context() {
+            Some(context) => format!(
+                "{} {} {}",
+                context.trace_id(),
+                context.span_id(),
+                context.trace_state().header()
+            ),
+            None => format!("none, {rejected} rejected"),
+        };
+        assert_eq!(text, expected, "{meta}");
+    }
+
+    #[test]
+    fn the_context_of_meta_is_taken_when_it_is_valid() {
+        let ids = "4bf92f3577b34da6a3ce929d0e0e4736 00f067aa0ba902b7";
+        check(&json!({ "traceparent": PARENT }), &format!("{ids} "));
+        check(
+            &json!({"traceparent": PARENT, "tracestate": "a=1"}),
+            &format!("{ids} a=1"),
+        );
+        check(
+            &json!({"traceparent": PARENT, "tracestate": "= ="}),
+            &format!("{ids} "),
+        );
+    }
+
+    #[test]
+    fn an_invalid_context_is_counted_and_an_absent_one_is_not() {
+        check(&json!({}), "none, 0 rejected");
+        check(&json!({"traceparent": null}), "none, 0 rejected");
+        check(&json!({"traceparent": 5}), "none, 1 rejected");
+        check(
+            &json!({"traceparent": PARENT.to_uppercase()}),
+            "none, 1 rejected",
+        );
+        check(&json!({"traceparent": ""}), "none, 1 rejected");
+    }
+}
