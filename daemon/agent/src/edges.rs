@@ -41,9 +41,16 @@ pub(crate) struct EdgeClock {
 }
 
 impl EdgeClock {
-    /// Makes edges carry scheduler figures from here on.
-    pub(crate) fn take_figures(&mut self) {
-        self.probe.get_or_insert_with(SchedProbe::open);
+    /// Makes edges carry scheduler figures from here on. Gives those of this
+    /// moment, before what it costs itself; only the run-queue wait is read
+    /// after it, because that needs the descriptor.
+    pub(crate) fn take_figures(&mut self) -> Option<SchedSample> {
+        let before = SchedSample::without_runq()?;
+        let probe = self.probe.get_or_insert_with(SchedProbe::open);
+        Some(SchedSample {
+            runq_ns: probe.read()?.runq_ns,
+            ..before
+        })
     }
 
     /// An edge now: 20 ns, and 2 µs more where figures are taken.

@@ -27,7 +27,7 @@ use agent::Agent;
 use arguments::{Arguments, Command};
 use coldpath_trace_format::emit::MonoNanos;
 use diagnostics::Diagnostics;
-use edges::EdgeClock;
+use edges::{Edge, EdgeClock};
 use git::Repository;
 use instructions::Instructions;
 use settings::Settings;
@@ -47,20 +47,26 @@ pub const EXIT_USAGE: u8 = 2;
 /// Runs the program; `main` is the first clock reading of the process.
 #[must_use]
 pub fn main_impl(main: MonoNanos) -> ExitCode {
-    let mut setup = TraceSetup::from_env(main);
     let mut clock = EdgeClock::default();
-    if setup.is_on() {
-        clock.take_figures();
+    let trace_dir = trace::dir_from_env();
+    let sched = trace_dir.is_some().then(|| clock.take_figures()).flatten();
+    let probed = sched.map(|_| clock.edge());
+    let mut setup = TraceSetup::from_env(trace_dir, main);
+    let mut startup = Startup::begin(Edge { at: main, sched }, setup.stamp());
+    if let Some(probed) = probed {
+        startup.mark_at("trace_probe", probed);
     }
-    let mut startup = Startup::begin(main, setup.stamp(), &clock);
     let mut diagnostics = Diagnostics::new(std::io::stderr());
     let code = match Command::parse(std::env::args_os().skip(1)) {
         Ok(Command::Run(Arguments { trace_dir })) => {
+            startup.mark("arguments", &clock);
             if let Some(dir) = trace_dir {
                 setup.set_dir(dir);
-                clock.take_figures();
+                if sched.is_none() {
+                    clock.take_figures();
+                    startup.mark("trace_probe", &clock);
+                }
             }
-            startup.mark("arguments", &clock);
             run(setup, clock, startup, &mut diagnostics)
         }
         Ok(Command::Print(text)) => {

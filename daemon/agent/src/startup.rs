@@ -8,7 +8,7 @@
 
 use crate::edges::{Edge, EdgeClock, millis};
 use coldpath_trace_format::attributes::META_STARTUP_PROFILE;
-use coldpath_trace_format::emit::{MonoNanos, SpanContext, SpawnStamp, Stage, Telemetry};
+use coldpath_trace_format::emit::{SpanContext, SpawnStamp, Stage, Telemetry};
 use coldpath_trace_format::profile::{Phase, PhaseList};
 use coldpath_trace_format::spans;
 use serde::Serialize;
@@ -32,24 +32,16 @@ struct Recorded {
 impl Startup {
     /// Begins at the spawn instant of `stamp`, with phase `exec` up to `main`;
     /// without a stamp at `main`.
-    pub(crate) fn begin(main: MonoNanos, stamp: Option<SpawnStamp>, clock: &EdgeClock) -> Self {
-        let start_at = stamp.map_or(main, |stamp| stamp.spawned);
-        let start = Edge::process_start(start_at);
-        // The figures are read a moment after the clock was: what opening them
-        // costs belongs to no phase but to the process.
-        let entered = Edge {
-            at: main,
-            ..clock.edge()
-        };
+    pub(crate) fn begin(main: Edge, stamp: Option<SpawnStamp>) -> Self {
+        let start = stamp.map_or(main, |stamp| Edge::process_start(stamp.spawned));
         let mut startup = Self {
             start,
             last: start,
-            phases: Vec::with_capacity(8),
+            phases: Vec::with_capacity(16),
         };
         if stamp.is_some() {
-            startup.push("exec", entered);
+            startup.push("exec", main);
         }
-        startup.last = entered;
         startup
     }
 
@@ -140,7 +132,7 @@ pub(crate) fn is_profile_wanted(meta: &Map<String, Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coldpath_trace_format::emit::{Anchor, WallNanos};
+    use coldpath_trace_format::emit::{Anchor, MonoNanos, WallNanos};
     use coldpath_trace_format::profile::handover;
     use serde_json::json;
 
@@ -157,8 +149,7 @@ mod tests {
             spawned: MonoNanos::from_nanos(nanos),
             spawner: 1,
         });
-        let main = MonoNanos::from_nanos(1_400_000);
-        let mut startup = Startup::begin(main, stamp, &EdgeClock::default());
+        let mut startup = Startup::begin(edge(1_400_000), stamp);
         startup.mark_at("arguments", edge(1_412_345));
         startup.mark_at("initialize", edge(2_000_000));
         startup

@@ -77,6 +77,13 @@ impl Handed {
     }
 }
 
+/// Where the environment wants traces; an empty value is none.
+pub(crate) fn dir_from_env() -> Option<PathBuf> {
+    std::env::var_os(env::TRACE_DIR)
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from)
+}
+
 /// Everything that opening a trace needs to know.
 #[derive(Debug)]
 pub(crate) struct TraceSetup {
@@ -85,12 +92,11 @@ pub(crate) struct TraceSetup {
 }
 
 impl TraceSetup {
-    /// Reads the environment as a process whose clock reads `main`.
-    pub(crate) fn from_env(main: MonoNanos) -> Self {
+    /// Reads the spawn stamp as a process whose clock reads `main`, to trace into
+    /// `dir`.
+    pub(crate) fn from_env(dir: Option<PathBuf>, main: MonoNanos) -> Self {
         Self {
-            dir: std::env::var_os(env::TRACE_DIR)
-                .filter(|dir| !dir.is_empty())
-                .map(PathBuf::from),
+            dir,
             spawn: SpawnStamp::from_env(main),
         }
     }
