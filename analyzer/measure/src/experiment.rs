@@ -1,0 +1,209 @@
+//! An experiment: arms, a schedule that is fixed beforehand, and its carrying out.
+//!
+//! Runs are serialized and none is discarded: a failed one stays, with its
+//! reason, and the schedule goes on. Computes no statistics.
+
+use crate::arm::Arm;
+use crate::cleanup::token::TokenPrefix;
+use crate::cleanup::watchdog::{Watchdog, WatchdogError};
+use crate::interrupt::{Caught, Interrupts};
+use crate::manifest::{Manifest, Status};
+use crate::progress::Progress;
+use crate::run::failure::{Failure, FailureCode};
+use crate::run::{self, RssReading, RunContext};
+use crate::schedule::{Phase, Size, Slot};
+use coldpath_trace_format::emit::TelemetryError;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A checked experiment.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The arms, in the order given.
+    pub arms: Vec<Arm>,
+    /// How many blocks.
+    pub size: Size,
+    /// What fixed the order.
+    pub seed: u64,
+    /// Every run, in order.
+    pub schedule: Vec<Slot>,
+    /// Empty or missing directory for everything that is written, absolute.
+    pub out: PathBuf,
+    /// Workspace of the sessions, absolute.
+    pub workspace: PathBuf,
+    /// Bound of each step.
+    pub step_timeout: Duration,
+    /// When memory is read.
+    pub rss: RssReading,
+}
+
+/// What became of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Measured runs that the schedule has.
+    pub planned: usize,
+    /// Measured runs whose program was started.
+    pub measured: usize,
+    /// Measured runs that succeeded.
+    pub succeeded: usize,
+    /// The first failure of a measured run, with its index.
+    pub first_failure: Option<(usize, Failure)>,
+    /// The signal that ended it early.
+    pub interrupted: Option<Caught>,
+}
+
+/// Why an experiment could not be carried out or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// Signals cannot be handled.
+    #[error("cannot handle signals: {0}")]
+    Signals(#[source] io::Error),
+    /// No token.
+    #[error("no random bytes for the run tokens: {0}")]
+    Token(#[source] io::Error),
+    /// Nobody would clean up.
+    #[error(transparent)]
+    Watchdog(#[from] WatchdogError),
+    /// The manifest cannot be written.
+    #[error("cannot write {path}: {1}", path = .0.display())]
+    Manifest(PathBuf, #[source] io::Error),
+    /// A trace cannot be written; the runs before are kept.
+    #[error("{0}\nhint: the runs made so far are kept; use a new --out with more room")]
+    Trace(TelemetryError),
+}
+
+/// Carries out the whole schedule. `command` is this program's own, for the manifest.
+///
+/// # Errors
+/// Something that every run needs is missing. Failed runs are no error.
+pub fn carry_out(experiment: &Experiment, command: &[String]) -> Result<Outcome, ExperimentError> {
+    let interrupts = Interrupts::install().map_err(ExperimentError::Signals)?;
+    let tokens = TokenPrefix::random().map_err(ExperimentError::Token)?;
+    let write = |manifest: &Manifest| {
+        manifest
+            .write(&experiment.out)
+            .map_err(|error| ExperimentError::Manifest(experiment.out.clone(), error))
+    };
+    let mut manifest = Manifest::new(experiment, command);
+    write(&manifest)?;
+    // Ends its last sweep before this function returns.
+    let watchdog = Watchdog::start(&tokens)?;
+    let context = RunContext {
+        out: &experiment.out,
+        workspace: &experiment.workspace,
+        step_timeout: experiment.step_timeout,
+        rss: experiment.rss,
+        tokens: &tokens,
+        interrupts: &interrupts,
+    };
+    let made = run_all(experiment, context, &mut manifest);
+    // Only an empty one: what a failed run left behind is for its owner to read.
+    let _ = std::fs::remove_dir(run::state_root(&experiment.out));
+    manifest.finish(match &made {
+        Err(_) => Status::Aborted,
+        Ok(outcome) if outcome.interrupted.is_some() => Status::Interrupted,
+        Ok(_) => Status::Complete,
+    });
+    let written = write(&manifest);
+    drop(watchdog);
+    let outcome = made?;
+    written?;
+    Ok(outcome)
+}
+
+fn run_all(
+    experiment: &Experiment,
+    context: RunContext<'_>,
+    manifest: &mut Manifest,
+) -> Result<Outcome, ExperimentError> {
+    let mut progress = Progress::new(experiment.schedule.len());
+    let mut outcome = Outcome {
+        planned: experiment.size.arms * experiment.size.runs,
+        ..Outcome::default()
+    };
+    for &slot in &experiment.schedule {
+        outcome.interrupted = context.interrupts.caught();
+        if outcome.interrupted.is_some() {
+            break;
+        }
+        let Some(arm) = experiment.arms.get(slot.arm) else {
+            continue;
+        };
+        let record = match run::carry_out(context, arm, slot) {
+            Ok(record) => record,
+            Err(error) => {
+                progress.clear();
+                return Err(ExperimentError::Trace(error));
+            }
+        };
+        match &record.failure {
+            None => progress.run_succeeded(),
+            Some(_) => progress.run_failed(),
+        }
+        manifest.set_result(slot, &record);
+        if slot.phase == Phase::Measured {
+            outcome.count(slot, record.failure);
+        }
+    }
+    outcome.interrupted = context.interrupts.caught();
+    progress.clear();
+    Ok(outcome)
+}
+
+impl Outcome {
+    fn count(&mut self, slot: Slot, failure: Option<Failure>) {
+        let started = failure
+            .as_ref()
+            .is_none_or(|failure| failure.code != FailureCode::SpawnFailed);
+        self.measured += usize::from(started);
+        match failure {
+            None => self.succeeded += 1,
+            Some(failure) if self.first_failure.is_none() => {
+                self.first_failure = Some((slot.index, failure));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The exit code that says so.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        if let Some(caught) = self.interrupted {
+            crate::exit::interrupted_by(caught.number)
+        } else if self.measured == 0 {
+            crate::exit::NOT_MEASURED
+        } else if self.succeeded < self.planned {
+            crate::exit::RUN_FAILED
+        } else {
+            crate::exit::OK
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(measured: usize, succeeded: usize, signal: Option<i32>, expected: u8) {
+        let outcome = Outcome {
+            planned: 3,
+            measured,
+            succeeded,
+            first_failure: None,
+            interrupted: signal.map(|number| Caught { number, name: "" }),
+        };
+        assert_eq!(outcome.exit_code(), expected);
+    }
+
+    #[test]
+    fn the_exit_code_tells_failed_from_not_measured_from_interrupted() {
+        check(3, 3, None, 0);
+        check(3, 2, None, 1);
+        check(1, 1, None, 1);
+        check(0, 0, None, 3);
+        check(1, 1, Some(2), 130);
+        check(0, 0, Some(15), 143);
+    }
+}
