@@ -60,3 +60,35 @@ pub const AGENT_PHASE_PREFIX: &str = "agent.phase.";
 pub const AGENT_SESSION_START: &str = "agent.session_start";
 /// Prefix of the children of [`AGENT_SESSION_START`], one a stage.
 pub const AGENT_SESSION_PREFIX: &str = "agent.session.";
+
+/// Every name of this module, in its order; tests hold the documentation to it.
+pub const ALL: [&str; 28] = [
+    RUN,
+    CLIENT_LISTENER,
+    CLIENT_HEALTH,
+    CLIENT_ACTION,
+    CLIENT_SESSION,
+    CLIENT_CAPABILITIES,
+    CLIENT_PREHEAT,
+    CLIENT_SHUTDOWN,
+    DAEMON_BOOT,
+    BOOT_EXEC,
+    BOOT_ARGS,
+    BOOT_BIND,
+    HEALTH_FIRST,
+    RUNTIME_START,
+    RUNTIME_TELEMETRY,
+    RUNTIME_STORE,
+    RUNTIME_ROUTER,
+    CHANNEL_PREHEAT,
+    CHANNEL_SPAWN,
+    CHANNEL_INITIALIZE,
+    POST_SESSION,
+    RUNTIME_WAIT,
+    CHANNEL_WAIT,
+    SESSION_NEW,
+    AGENT_STARTUP,
+    AGENT_PHASE_PREFIX,
+    AGENT_SESSION_START,
+    AGENT_SESSION_PREFIX,
+];

@@ -1,6 +1,7 @@
 /* The control of `cargo xtask bench start`: the least that a process can do to
  * answer /health. Static, no allocation; binds a free loopback port, says where,
  * answers every request with 200 until SIGTERM ends it. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
