@@ -1,1 +1,21 @@
-//! Placeholder.
+//! Says where cold-start time goes, what explains the slow runs and whether a
+//! change is real.
+//!
+//! Reading ([`input`], [`trace`]), computing ([`chain`], [`breakdown`], [`stats`])
+//! and rendering ([`report`]) stay apart: the first yields records and problems,
+//! the second is pure, the third writes to a given writer. What a span means is
+//! data in a [`model`], never code. `docs/analyze.md` is the guide.
+
+pub mod app;
+pub mod breakdown;
+pub mod chain;
+pub mod cli;
+pub mod exit;
+pub mod input;
+pub mod inspect;
+pub mod model;
+pub mod problems;
+pub mod report;
+pub mod stats;
+pub mod trace;
+pub mod units;

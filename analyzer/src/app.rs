@@ -1,0 +1,251 @@
+//! The program: arguments in, report out, exit code back. Reads, computes and
+//! renders in this order; the only module that knows all three.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+
+use clap::Parser;
+
+use crate::chain::{Run, assemble};
+use crate::cli::{Args, ModelArgs, ModelVerb, RESERVED};
+use crate::exit;
+use crate::input::{self, sources};
+use crate::inspect;
+use crate::model::builtin;
+use crate::model::lens::Lens;
+use crate::model::schema::{Model, ModelError};
+use crate::problems::Problems;
+use crate::report::Report;
+use crate::report::build::{Read as WasRead, build};
+use crate::report::render::{Format, render};
+use crate::stats::quantile::Definition;
+use crate::trace::dataset::Dataset;
+use crate::trace::tree::Tree;
+
+/// The streams of the program.
+pub struct Streams<'a> {
+    /// Standard input, read for `-`.
+    pub stdin: &'a mut dyn Read,
+    /// Standard output.
+    pub stdout: &'a mut dyn Write,
+    /// Standard error.
+    pub stderr: &'a mut dyn Write,
+}
+
+/// Why there is no report; its text goes to standard error.
+struct Refusal {
+    code: u8,
+    text: String,
+}
+
+impl<E: std::error::Error> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self {
+            code: exit::USAGE,
+            text: error.to_string(),
+        }
+    }
+}
+
+/// Runs the program with the arguments of the command line, its name first.
+pub fn run(args: impl IntoIterator<Item = OsString>, streams: Streams<'_>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let Streams {
+        stdin,
+        stdout,
+        stderr,
+    } = streams;
+    let refusal = match dispatch(&args, stdin, stdout) {
+        Ok(code) => return code,
+        Err(refusal) => refusal,
+    };
+    // Where standard error is gone too, the exit code still speaks.
+    let _ = writeln!(stderr, "error: {}", refusal.text);
+    refusal.code
+}
+
+fn dispatch(
+    args: &[OsString],
+    stdin: &mut dyn Read,
+    stdout: &mut dyn Write,
+) -> Result<u8, Refusal> {
+    let first = args.get(1).and_then(|arg| arg.to_str()).unwrap_or("");
+    if RESERVED.contains(&first) {
+        let text = format!(
+            "`analyze {first}` is not in this version\nhint: a file of this name is written ./{first}"
+        );
+        return Err(Refusal {
+            code: exit::USAGE,
+            text,
+        });
+    }
+    if first == "model" {
+        return match ModelArgs::try_parse_from(&args[1..]) {
+            Ok(ModelArgs {
+                verb: ModelVerb::Show { name },
+            }) => done(
+                stdout.write_all(builtin::text_of(&name)?.as_bytes()),
+                "standard output",
+            ),
+            Err(error) => usage(&error, stdout),
+        };
+    }
+    match Args::try_parse_from(args) {
+        Ok(parsed) => analyze(&parsed, args, stdin, stdout),
+        Err(error) => usage(&error, stdout),
+    }
+}
+
+/// Help and version are answers; everything else is a refusal.
+fn usage(error: &clap::Error, stdout: &mut dyn Write) -> Result<u8, Refusal> {
+    if error.use_stderr() {
+        let text = error.to_string();
+        let text = text
+            .strip_prefix("error: ")
+            .unwrap_or(&text)
+            .trim_end()
+            .to_owned();
+        return Err(Refusal {
+            code: exit::USAGE,
+            text,
+        });
+    }
+    done(write!(stdout, "{error}"), "standard output")
+}
+
+/// Success of writing; a reader that went away has seen what it wanted.
+fn done(result: io::Result<()>, what: &str) -> Result<u8, Refusal> {
+    match result {
+        Ok(()) => Ok(exit::OK),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::OK),
+        Err(error) => Err(Refusal {
+            code: exit::USAGE,
+            text: format!("cannot write {what}: {error}"),
+        }),
+    }
+}
+
+fn analyze(
+    args: &Args,
+    words: &[OsString],
+    stdin: &mut dyn Read,
+    stdout: &mut dyn Write,
+) -> Result<u8, Refusal> {
+    let command: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let model = args.model.as_deref().map(load_model).transpose()?;
+    let sources = sources::expand(&args.files)?;
+    let (files, batch) = input::read_all(&sources, stdin)?;
+    let (data, problems) = Dataset::from_batch(batch);
+    let request = Request {
+        command: &command,
+        files: &files,
+        model,
+        definition: args.quantile.into(),
+    };
+    let report = report_of(&data, problems, request)?;
+    write_report(&report, args, stdout)?;
+    Ok(verdict(&report, args.strict))
+}
+
+/// What a report is asked for.
+pub struct Request<'a> {
+    /// The command line, for provenance.
+    pub command: &'a [String],
+    /// The files, for provenance.
+    pub files: &'a [input::InputFile],
+    /// The model; `None` chooses by content.
+    pub model: Option<Model>,
+    /// Definition of quantiles.
+    pub definition: Definition,
+}
+
+/// Computes the report of a dataset. Pure.
+///
+/// # Errors
+/// [`ModelError`] for a model that cannot be used.
+pub fn report_of(
+    data: &Dataset,
+    mut problems: Problems,
+    request: Request<'_>,
+) -> Result<Report, ModelError> {
+    let (tree, cycles) = Tree::new(data);
+    problems.merge(cycles);
+    let model = match request.model {
+        Some(model) => model,
+        None => choose(data, &tree)?,
+    };
+    let lens = Lens::new(data, &tree, &model);
+    problems.merge(inspect::inspect(&lens));
+    let runs: Vec<Run<'_>> = assemble::runs(&lens);
+    let read = WasRead {
+        command: request.command,
+        files: request.files,
+        problems,
+    };
+    Ok(build(&lens, &runs, read, request.definition))
+}
+
+fn load_model(name: &str) -> Result<Model, ModelError> {
+    Model::parse(name, &builtin::text_of(name)?)
+}
+
+/// The built-in model that knows most spans; of equals the first. Client
+/// records without any span choose the model that can read them.
+fn choose(data: &Dataset, tree: &Tree) -> Result<Model, ModelError> {
+    let score = |model: &Model| {
+        let known = Lens::new(data, tree, model).known();
+        (
+            known,
+            known == 0 && model.client.record.is_some() && !data.clients.is_empty(),
+        )
+    };
+    let mut best: Option<((usize, bool), Model)> = None;
+    for model in builtin::all()? {
+        let score = score(&model);
+        if best.as_ref().is_none_or(|(found, _)| score > *found) {
+            best = Some((score, model));
+        }
+    }
+    match best {
+        Some((_, model)) => Ok(model),
+        None => Err(ModelError::Unknown {
+            name: String::new(),
+            builtin: String::new(),
+        }),
+    }
+}
+
+fn write_report(report: &Report, args: &Args, stdout: &mut dyn Write) -> Result<(), Refusal> {
+    let format: Format = args.format.into();
+    match &args.output {
+        None => {
+            let mut out = BufWriter::new(stdout);
+            let written = render(report, format, &mut out).and_then(|()| out.flush());
+            done(written, "standard output").map(|_| ())
+        }
+        Some(path) => {
+            let name = path.display().to_string();
+            let written = File::create(path).and_then(|file| {
+                let mut out = BufWriter::new(file);
+                render(report, format, &mut out)?;
+                out.flush()
+            });
+            done(written, &name).map(|_| ())
+        }
+    }
+}
+
+/// The exit code of a report that was written.
+#[must_use]
+pub fn verdict(report: &Report, strict: bool) -> u8 {
+    let flawed = !report.input.problems.is_empty() || !report.runs.incomplete.is_empty();
+    if report.runs.total == 0 || strict && flawed {
+        exit::CANNOT_JUDGE
+    } else {
+        exit::OK
+    }
+}

@@ -1,0 +1,175 @@
+//! Drill-through: which part of a stage each phase of another window covers.
+//!
+//! A stage that waits is explained by what it waits for: for each phase, the
+//! length of stage ∩ phase. Phases without times of their own were laid from
+//! the end of their window; how early they may have been is bounded by the
+//! window's unattributed time, so their share is an interval.
+
+use crate::units::{Interval, Nanos, Timestamp, difference};
+
+use super::windows::{RunWindow, StageTime};
+
+/// Cover of one phase, in one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// The phase.
+    pub name: String,
+    /// Time of the stage that it covers.
+    pub time: Nanos,
+    /// Least and most it can be, where its place is assumed.
+    pub placed: Option<(Nanos, Nanos)>,
+}
+
+/// Cover of a stage, in one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drill {
+    /// The stage's own time.
+    pub stage: Nanos,
+    /// Phases in their window's order.
+    pub phases: Vec<Cover>,
+    /// Time of the stage that no phase covers.
+    pub uncovered: Nanos,
+}
+
+/// Lays the stages of `phases` over `stage`, which is cut to its own window.
+#[must_use]
+pub fn drill(window: &RunWindow, stage: &StageTime, phases: &RunWindow) -> Drill {
+    let parts: Vec<Interval> = stage
+        .intervals
+        .iter()
+        .filter_map(|part| part.within(window.interval))
+        .collect();
+    let total: i64 = parts.iter().map(|part| part.length().0).sum();
+    let slack = phases.unattributed;
+    let covers = phases
+        .stages
+        .iter()
+        .filter(|phase| phase.present)
+        .map(|phase| {
+            let time = covered(&parts, &phase.intervals);
+            let placed = phase
+                .placed
+                .then(|| bounds(&parts, &phase.intervals, slack));
+            Cover {
+                name: phase.name.clone(),
+                time,
+                placed,
+            }
+        });
+    let covers: Vec<Cover> = covers.collect();
+    let sum: i64 = covers.iter().map(|cover| cover.time.0).sum();
+    Drill {
+        stage: Nanos(total),
+        phases: covers,
+        uncovered: Nanos((total - sum).max(0)),
+    }
+}
+
+fn covered(parts: &[Interval], phase: &[Interval]) -> Nanos {
+    let pairs = parts
+        .iter()
+        .flat_map(|part| phase.iter().filter_map(|phase| phase.within(*part)));
+    Nanos(pairs.map(|shared| shared.length().0).sum())
+}
+
+/// Least and most that a phase can cover when it stands up to `slack` earlier.
+/// The cover is piecewise linear in the shift, so its extremes are at the ends
+/// and where an edge of the phase meets an edge of the stage.
+fn bounds(parts: &[Interval], phase: &[Interval], slack: Nanos) -> (Nanos, Nanos) {
+    let edges = |of: &[Interval]| {
+        of.iter()
+            .flat_map(|part| [part.start(), part.end()])
+            .collect::<Vec<_>>()
+    };
+    let stage_edges = edges(parts);
+    let meets = edges(phase).into_iter().flat_map(|edge| {
+        stage_edges
+            .iter()
+            .map(move |other| difference(edge, *other))
+    });
+    let shifts = meets
+        .filter(|shift| (Nanos(0)..=slack).contains(shift))
+        .chain([Nanos(0), slack]);
+    let covers: Vec<Nanos> = shifts
+        .map(|shift| covered(parts, &earlier(phase, shift)))
+        .collect();
+    (
+        covers.iter().copied().min().unwrap_or_default(),
+        covers.iter().copied().max().unwrap_or_default(),
+    )
+}
+
+fn earlier(intervals: &[Interval], by: Nanos) -> Vec<Interval> {
+    let moved = |at: Timestamp| Timestamp(at.0.saturating_sub(by.0.unsigned_abs()));
+    intervals
+        .iter()
+        .filter_map(|part| Interval::new(moved(part.start()), moved(part.end())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(start: u64, end: u64) -> Interval {
+        Interval::new(Timestamp(start), Timestamp(end)).unwrap()
+    }
+
+    fn stage(name: &str, start: u64, end: u64, placed: bool) -> StageTime {
+        StageTime {
+            name: name.to_owned(),
+            time: Nanos(0),
+            present: true,
+            placed,
+            intervals: vec![interval(start, end)],
+            spans: Vec::new(),
+            sched_from: None,
+        }
+    }
+
+    fn window(start: u64, end: u64, stages: Vec<StageTime>, unattributed: i64) -> RunWindow {
+        RunWindow {
+            name: "w".to_owned(),
+            interval: interval(start, end),
+            stages,
+            unattributed: Nanos(unattributed),
+            overlap: Nanos(0),
+            outside: Nanos(0),
+            quantum: Nanos(1),
+        }
+    }
+
+    #[test]
+    fn phases_before_the_stage_explain_nothing_of_it() {
+        let wait = stage("wait", 100, 200, false);
+        let phases = vec![
+            stage("early", 50, 90, false),
+            stage("across", 90, 150, false),
+            stage("inside", 150, 190, false),
+        ];
+        let found = drill(
+            &window(0, 300, vec![wait.clone()], 0),
+            &wait,
+            &window(40, 190, phases, 10),
+        );
+        let times: Vec<_> = found
+            .phases
+            .iter()
+            .map(|cover| (cover.time.0, cover.placed))
+            .collect();
+        assert_eq!(times, [(0, None), (50, None), (40, None)]);
+        assert_eq!((found.stage, found.uncovered), (Nanos(100), Nanos(10)));
+    }
+
+    #[test]
+    fn a_placed_phase_has_an_interval() {
+        let wait = stage("wait", 100, 200, false);
+        let phases = vec![stage("import", 100, 180, true)];
+        let found = drill(
+            &window(0, 300, vec![wait.clone()], 0),
+            &wait,
+            &window(60, 180, phases, 40),
+        );
+        assert_eq!(found.phases[0].placed, Some((Nanos(40), Nanos(80))));
+    }
+}

@@ -1,0 +1,251 @@
+//! Exact partition of a window into stages and an unattributed remainder.
+//!
+//! Every instant of the window belongs to the stage that covers it; where
+//! several do, to the one that started last (of equal starts, the one that ends
+//! first, then the later in the list). So Σ stages + unattributed = window, in
+//! integer nanoseconds. What a stage has outside of the window is counted apart.
+//!
+//! A clock that stamps starts in whole quanta and measures lengths finely lets
+//! neighbours seem to overlap, and a last stage seem to leave its window, by up
+//! to one quantum. Up to that tolerance a stage keeps its measured length and
+//! the remainder gives the time, as far as it has some; the sum stays exact.
+//! A sweep over the sorted edges, O(m log m) for m intervals.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::units::{Interval, Nanos, Timestamp, difference};
+
+/// A window cut into its stages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Time of each stage within the window, in the order given.
+    pub stages: Vec<Nanos>,
+    /// Time of each stage outside of the window.
+    pub outside: Vec<Nanos>,
+    /// Time of the window in no stage.
+    pub unattributed: Nanos,
+    /// Time that more than one stage covered; counted once, in the later-starting.
+    pub overlap: Nanos,
+}
+
+/// Who covers an instant, the owner last.
+type Key = (Timestamp, Reverse<Timestamp>, usize, usize);
+
+/// Time that the first stage lost to the second.
+type Losses = BTreeMap<(usize, usize), i64>;
+
+/// Cuts `window` into `stages`, each the intervals of one stage. `tolerance` is
+/// the clock quantum; 0 or 1 ns for a fine clock.
+#[must_use]
+pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -> Partition {
+    let mut result = Partition {
+        stages: vec![Nanos(0); stages.len()],
+        outside: vec![Nanos(0); stages.len()],
+        unattributed: Nanos(0),
+        overlap: Nanos(0),
+    };
+    // An edge: instant, whether it opens, who.
+    let mut edges: Vec<(Timestamp, bool, Key)> = Vec::new();
+    for (stage, intervals) in stages.iter().enumerate() {
+        for (piece, interval) in intervals.iter().enumerate() {
+            let inside = interval.within(window).filter(|part| part.length().0 > 0);
+            let kept = inside.map_or(0, |part| part.length().0);
+            result.outside[stage].0 += interval.length().0 - kept;
+            if let Some(part) = inside {
+                let key = (part.start(), Reverse(part.end()), stage, piece);
+                edges.push((part.start(), true, key));
+                edges.push((part.end(), false, key));
+            }
+        }
+    }
+    edges.sort_unstable();
+    let mut open: BTreeSet<Key> = BTreeSet::new();
+    let mut losses = Losses::new();
+    let mut at = window.start();
+    for (instant, opens, key) in edges {
+        give(&mut result, &mut losses, &open, difference(instant, at));
+        at = instant;
+        if opens {
+            open.insert(key);
+        } else {
+            open.remove(&key);
+        }
+    }
+    give(
+        &mut result,
+        &mut losses,
+        &open,
+        difference(window.end(), at),
+    );
+    if tolerance > Nanos(1) {
+        restore(&mut result, &losses, tolerance);
+    }
+    result
+}
+
+/// Gives stages back what a coarse clock seems to have taken from them.
+fn restore(result: &mut Partition, losses: &Losses, tolerance: Nanos) {
+    let overlaps = losses
+        .iter()
+        .map(|((loser, _), lost)| (*loser, *lost, true));
+    let outside = result.outside.clone();
+    let cuts = outside
+        .iter()
+        .enumerate()
+        .map(|(stage, lost)| (stage, lost.0, false));
+    for (stage, lost, is_overlap) in overlaps.chain(cuts) {
+        if lost <= tolerance.0 && lost <= result.unattributed.0 {
+            result.stages[stage].0 += lost;
+            result.unattributed.0 -= lost;
+            if is_overlap {
+                // Of three stages at once, the same instant was lost twice.
+                result.overlap.0 = (result.overlap.0 - lost).max(0);
+            }
+        }
+    }
+}
+
+fn give(result: &mut Partition, losses: &mut Losses, open: &BTreeSet<Key>, length: Nanos) {
+    match open.last() {
+        Some((_, _, stage, _)) => {
+            result.stages[*stage].0 += length.0;
+            let others: BTreeSet<usize> = open
+                .iter()
+                .map(|(_, _, other, _)| *other)
+                .filter(|other| other != stage)
+                .collect();
+            for loser in &others {
+                *losses.entry((*loser, *stage)).or_default() += length.0;
+            }
+            if !others.is_empty() {
+                result.overlap.0 += length.0;
+            }
+        }
+        None => result.unattributed.0 += length.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn interval(start: u64, end: u64) -> Interval {
+        Interval::new(Timestamp(start), Timestamp(end)).unwrap()
+    }
+
+    #[track_caller]
+    fn check(
+        window: (u64, u64),
+        stages: &[&[(u64, u64)]],
+        expected: &[i64],
+        unattributed: i64,
+        overlap: i64,
+    ) {
+        let stages: Vec<Vec<_>> = stages
+            .iter()
+            .map(|stage| {
+                stage
+                    .iter()
+                    .map(|(start, end)| interval(*start, *end))
+                    .collect()
+            })
+            .collect();
+        let found = partition(interval(window.0, window.1), &stages, Nanos(1));
+        let times: Vec<_> = found.stages.iter().map(|time| time.0).collect();
+        assert_eq!(
+            (times.as_slice(), found.unattributed.0, found.overlap.0),
+            (expected, unattributed, overlap)
+        );
+    }
+
+    #[test]
+    fn gaps_are_unattributed_and_neighbours_touch() {
+        check((0, 100), &[&[(10, 30)], &[(30, 60)]], &[20, 30], 50, 0);
+    }
+
+    #[test]
+    fn an_overlap_goes_to_the_later_start() {
+        check((0, 100), &[&[(0, 50)], &[(30, 60)]], &[30, 30], 40, 20);
+        check((0, 100), &[&[(0, 100)], &[(30, 60)]], &[70, 30], 0, 30);
+    }
+
+    #[test]
+    fn of_equal_starts_the_inner_one_has_the_time() {
+        check((0, 100), &[&[(0, 20)], &[(0, 50)]], &[20, 30], 50, 20);
+    }
+
+    #[test]
+    fn a_stage_outside_is_cut_and_its_rest_counted() {
+        let found = partition(
+            interval(10, 20),
+            &[vec![interval(5, 15)], vec![interval(30, 40)]],
+            Nanos(1),
+        );
+        assert_eq!(found.stages, [Nanos(5), Nanos(0)]);
+        assert_eq!(found.outside, [Nanos(5), Nanos(10)]);
+        assert_eq!(found.unattributed, Nanos(5));
+    }
+
+    #[test]
+    fn an_empty_window_and_no_stages_are_fine() {
+        check((5, 5), &[&[(0, 10)]], &[0], 0, 0);
+        check((0, 7), &[], &[], 7, 0);
+    }
+
+    #[test]
+    fn within_the_clock_quantum_a_stage_keeps_its_length() {
+        let stages = [vec![interval(0, 53)], vec![interval(50, 104)]];
+        let found = partition(interval(0, 110), &stages, Nanos(5));
+        assert_eq!(found.stages, [Nanos(53), Nanos(54)]);
+        assert_eq!((found.unattributed, found.overlap), (Nanos(3), Nanos(0)));
+        // Over the end of the window as well, and only as far as the rest lasts.
+        let found = partition(interval(0, 100), &stages, Nanos(5));
+        assert_eq!(found.stages, [Nanos(50), Nanos(50)]);
+        assert_eq!((found.unattributed, found.overlap), (Nanos(0), Nanos(3)));
+        let found = partition(interval(0, 110), &stages, Nanos(2));
+        assert_eq!(found.stages, [Nanos(50), Nanos(54)]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_sum_to_the_window(
+            window in (0u64..200, 0u64..200),
+            raw in prop::collection::vec(prop::collection::vec((0u64..300, 0u64..100), 0..4), 0..6),
+        ) {
+            let window = interval(window.0, window.0 + window.1);
+            let stages: Vec<Vec<_>> = raw.iter()
+                .map(|stage| stage.iter().map(|(start, length)| interval(*start, start + length)).collect())
+                .collect();
+            for tolerance in [2, 10, 1000] {
+                let found = partition(window, &stages, Nanos(tolerance));
+                let sum: i64 = found.stages.iter().map(|time| time.0).sum();
+                prop_assert_eq!(sum + found.unattributed.0, window.length().0);
+                prop_assert!(found.unattributed.0 >= 0 && found.overlap.0 >= 0);
+            }
+            let found = partition(window, &stages, Nanos(1));
+            let sum: i64 = found.stages.iter().map(|time| time.0).sum();
+            prop_assert_eq!(sum + found.unattributed.0, window.length().0);
+            prop_assert!(found.stages.iter().chain([&found.unattributed]).all(|time| time.0 >= 0));
+            // An instant is counted for the stage that an independent look at it names.
+            let mut expected = vec![0i64; stages.len()];
+            for instant in window.start().0..window.end().0 {
+                let mut owner: Option<(u64, std::cmp::Reverse<u64>, usize)> = None;
+                for (index, stage) in stages.iter().enumerate() {
+                    for part in stage.iter().filter_map(|part| part.within(window)) {
+                        if part.start().0 <= instant && instant < part.end().0 {
+                            let key = (part.start().0, std::cmp::Reverse(part.end().0), index);
+                            owner = owner.max(Some(key));
+                        }
+                    }
+                }
+                if let Some((_, _, index)) = owner {
+                    expected[index] += 1;
+                }
+            }
+            let times: Vec<_> = found.stages.iter().map(|time| time.0).collect();
+            prop_assert_eq!(times, expected);
+        }
+    }
+}

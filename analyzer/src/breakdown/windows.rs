@@ -1,0 +1,391 @@
+//! Finds the windows and stages of a run by the model's rules and cuts each
+//! window exactly.
+//!
+//! Spans are never moved. A stage that has a length and no times is laid at the
+//! place its rule names and marked `placed`.
+
+use crate::chain::Run;
+use crate::input::profile::PhaseProfile;
+use crate::model::lens::{Lens, to_nanos};
+use crate::model::schema::{Part, Placement, StageRule, Unit, WindowRule, WindowSource};
+use crate::problems::{Code, Problems};
+use crate::trace::dataset::SpanIndex;
+use crate::units::{Interval, Nanos, Timestamp};
+
+use super::partition::partition;
+
+/// Name of the remainder, in profiles too.
+pub const UNATTRIBUTED: &str = "unattributed";
+/// Coarsest resolution that values without a clock of their own are said to have.
+const COARSEST: i64 = 1_000_000;
+
+/// A stage of one window of one run.
+#[derive(Clone, Debug)]
+pub struct StageTime {
+    /// Name in reports.
+    pub name: String,
+    /// Its exclusive time within the window.
+    pub time: Nanos,
+    /// Whether it was there at all; an absent stage has no time.
+    pub present: bool,
+    /// Whether its place in time is assumed.
+    pub placed: bool,
+    /// Where it stands, not cut to the window.
+    pub intervals: Vec<Interval>,
+    /// Its spans, where it has some.
+    pub spans: Vec<SpanIndex>,
+    /// Kind of the span whose scheduler figures stand for it.
+    pub sched_from: Option<String>,
+}
+
+/// One window of one run.
+#[derive(Clone, Debug)]
+pub struct RunWindow {
+    /// Name in reports.
+    pub name: String,
+    /// When it was.
+    pub interval: Interval,
+    /// Its stages, in the order of rules and data.
+    pub stages: Vec<StageTime>,
+    /// The rest.
+    pub unattributed: Nanos,
+    /// Time that several stages covered.
+    pub overlap: Nanos,
+    /// Time of its stages outside of it.
+    pub outside: Nanos,
+    /// Finest difference that its times can show.
+    pub quantum: Nanos,
+}
+
+/// A window before it is cut.
+struct Frame {
+    interval: Interval,
+    span: Option<SpanIndex>,
+    quantum: Nanos,
+}
+
+/// A stage before it is placed.
+struct Draft {
+    stage: StageTime,
+    /// Length to lay, for a stage without times.
+    length: Option<(Nanos, Placement)>,
+}
+
+/// All windows of a run, in the model's order.
+#[must_use]
+pub fn windows(lens: &Lens<'_>, run: &Run<'_>, problems: &mut Problems) -> Vec<RunWindow> {
+    let mut found: Vec<RunWindow> = Vec::new();
+    let mut bare: Vec<RunWindow> = Vec::new();
+    for rule in &lens.model.windows {
+        if found.iter().any(|window| window.name == rule.name)
+            || is_shared_elsewhere(lens, run, rule)
+        {
+            continue;
+        }
+        let Some(window) = window(lens, run, rule, problems) else {
+            continue;
+        };
+        let has_stages = window.stages.iter().any(|stage| stage.present);
+        if has_stages || rule.stages.is_empty() && !matches!(rule.of, WindowSource::Profile { .. })
+        {
+            found.push(window);
+        } else if !bare.iter().any(|other| other.name == window.name) {
+            bare.push(window);
+        }
+    }
+    // A window without stages stands where no alternative had any.
+    bare.retain(|window| !found.iter().any(|other| other.name == window.name));
+    found.extend(bare);
+    let order = |name: &str| lens.model.windows.iter().position(|rule| rule.name == name);
+    found.sort_by_key(|window| order(&window.name));
+    found
+}
+
+/// The process part is shared: only the first run of a process shows it.
+fn is_shared_elsewhere(lens: &Lens<'_>, run: &Run<'_>, rule: &WindowRule) -> bool {
+    let WindowSource::Span { span } = &rule.of else {
+        return false;
+    };
+    let part = lens
+        .model
+        .spans
+        .iter()
+        .find(|rule| rule.kind == *span)
+        .map(|rule| rule.part);
+    part == Some(Part::Process) && !run.first_of_process
+}
+
+fn window(
+    lens: &Lens<'_>,
+    run: &Run<'_>,
+    rule: &WindowRule,
+    problems: &mut Problems,
+) -> Option<RunWindow> {
+    if let WindowSource::Profile { profile } = &rule.of {
+        return profile_window(run, rule, find_profile(lens, run, profile)?, problems);
+    }
+    let frame = frame(lens, run, &rule.of)?;
+    let mut drafts = Vec::new();
+    for stage in &rule.stages {
+        drafts.extend(draft(lens, run, &frame, stage));
+    }
+    let mut quantum = frame.quantum;
+    for span in drafts.iter().flat_map(|draft| &draft.stage.spans) {
+        quantum = quantum.max(lens.quantum(*span));
+    }
+    if frame.span.is_none() {
+        quantum = quantum.max(resolution(&frame, &drafts));
+    }
+    Some(cut(rule, Frame { quantum, ..frame }, drafts, problems))
+}
+
+fn frame(lens: &Lens<'_>, run: &Run<'_>, source: &WindowSource) -> Option<Frame> {
+    match source {
+        WindowSource::Span { span } => {
+            let span = run.first(lens, span)?;
+            Some(Frame {
+                interval: lens.data.span(span).interval,
+                span: Some(span),
+                quantum: lens.quantum(span),
+            })
+        }
+        WindowSource::Envelope { envelope } => {
+            let spans: Vec<_> = envelope
+                .iter()
+                .flat_map(|kind| run.all(lens, kind))
+                .copied()
+                .collect();
+            let intervals = spans.iter().map(|span| lens.data.span(*span).interval);
+            let start = intervals.clone().map(Interval::start).min()?;
+            let interval = Interval::new(start, intervals.map(Interval::end).max()?)?;
+            let quantum = spans.iter().map(|span| lens.quantum(*span)).max()?;
+            Some(Frame {
+                interval,
+                span: spans.first().copied(),
+                quantum,
+            })
+        }
+        WindowSource::Attribute {
+            attribute,
+            on,
+            unit,
+            end_before,
+        } => {
+            let span = run.first(lens, on)?;
+            let length = lens.length(span, attribute, *unit)?;
+            let transport = end_before
+                .as_ref()
+                .and_then(|key| lens.length(span, key, *unit))
+                .unwrap_or_default();
+            let end = Interval::ending(lens.data.span(span).interval.end(), transport).start();
+            Some(Frame {
+                interval: Interval::ending(end, length),
+                span: None,
+                quantum: Nanos(1),
+            })
+        }
+        WindowSource::Profile { .. } => None,
+    }
+}
+
+/// The stages that one rule gives.
+fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec<Draft> {
+    let new = |name: &str| StageTime {
+        name: name.to_owned(),
+        time: Nanos(0),
+        present: false,
+        placed: false,
+        intervals: Vec::new(),
+        spans: Vec::new(),
+        sched_from: rule.sched_from.clone(),
+    };
+    if let Some(kind) = rule.span.as_ref().or(rule.spans.as_ref()) {
+        let mut drafts: Vec<Draft> = Vec::new();
+        if rule.span.is_some() {
+            drafts.push(Draft {
+                stage: new(rule.name.as_deref().unwrap_or(kind)),
+                length: None,
+            });
+        }
+        for span in run.all(lens, kind) {
+            let name = if rule.span.is_some() {
+                rule.name.as_deref().unwrap_or(kind)
+            } else {
+                lens.rest_of_name(*span)
+            };
+            let index = drafts
+                .iter()
+                .position(|draft| draft.stage.name == name)
+                .unwrap_or_else(|| {
+                    drafts.push(Draft {
+                        stage: new(name),
+                        length: None,
+                    });
+                    drafts.len() - 1
+                });
+            let stage = &mut drafts[index].stage;
+            stage.present = true;
+            stage.spans.push(*span);
+            stage.intervals.push(lens.data.span(*span).interval);
+        }
+        return drafts;
+    }
+    let span = rule
+        .on
+        .as_ref()
+        .map_or(frame.span, |kind| run.first(lens, kind));
+    let unit = rule.unit.unwrap_or(Unit::Ms);
+    let with = |name: &str, length: Option<Nanos>| {
+        let mut stage = new(name);
+        stage.present = length.is_some();
+        stage.placed = rule.place == Placement::End;
+        Draft {
+            stage,
+            length: length.map(|length| (length, rule.place)),
+        }
+    };
+    if let (Some(key), Some(name)) = (&rule.attribute, &rule.name) {
+        return vec![with(
+            name,
+            span.and_then(|span| lens.length(span, key, unit)),
+        )];
+    }
+    let (Some(prefix), Some(span)) = (&rule.attribute_prefix, span) else {
+        return Vec::new();
+    };
+    let suffix = rule.attribute_suffix.as_deref().unwrap_or("");
+    let attributes = lens.data.span(span).attributes.iter();
+    let stages = attributes.filter_map(|(key, value)| {
+        let name = lens
+            .data
+            .names
+            .text(*key)
+            .strip_prefix(prefix.as_str())?
+            .strip_suffix(suffix)?;
+        Some(with(name, Some(to_nanos(*value, unit)?)))
+    });
+    stages
+        .filter(|draft| draft.stage.name != UNATTRIBUTED)
+        .collect()
+}
+
+/// Lays stages without times, then cuts the window.
+fn cut(
+    rule: &WindowRule,
+    frame: Frame,
+    mut drafts: Vec<Draft>,
+    problems: &mut Problems,
+) -> RunWindow {
+    let mut end = frame.interval.end();
+    for draft in drafts.iter_mut().rev() {
+        let interval = match draft.length {
+            Some((length, Placement::Start)) => Interval::starting(frame.interval.start(), length),
+            Some((length, Placement::End)) => {
+                let interval = Interval::ending(end, length);
+                end = interval.start();
+                interval
+            }
+            None => continue,
+        };
+        draft.stage.intervals.push(interval);
+    }
+    let intervals: Vec<_> = drafts
+        .iter()
+        .map(|draft| draft.stage.intervals.clone())
+        .collect();
+    let parts = partition(frame.interval, &intervals, frame.quantum);
+    let mut outside = Nanos(0);
+    let stages = drafts.into_iter().enumerate().map(|(index, draft)| {
+        if parts.outside[index] > frame.quantum {
+            let (name, excess) = (&draft.stage.name, parts.outside[index].as_ms());
+            let reason = format!(
+                "stage `{name}` has {excess} ms outside of its window `{}`",
+                rule.name
+            );
+            problems.add(Code::StageOutsideWindow, None, reason);
+        }
+        outside.0 += parts.outside[index].0;
+        StageTime {
+            time: parts.stages[index],
+            ..draft.stage
+        }
+    });
+    let stages = stages.collect();
+    RunWindow {
+        name: rule.name.clone(),
+        interval: frame.interval,
+        stages,
+        unattributed: parts.unattributed,
+        overlap: parts.overlap,
+        outside,
+        quantum: frame.quantum,
+    }
+}
+
+/// The coarsest power of ten of nanoseconds that divides every length: values
+/// written with two decimals show no more than 10 µs.
+fn resolution(frame: &Frame, drafts: &[Draft]) -> Nanos {
+    let lengths = drafts
+        .iter()
+        .filter_map(|draft| draft.length)
+        .map(|(length, _)| length.0);
+    let lengths: Vec<i64> = lengths.chain([frame.interval.length().0]).collect();
+    let mut step = COARSEST;
+    while step > 1 && lengths.iter().any(|length| length % step != 0) {
+        step /= 10;
+    }
+    Nanos(step)
+}
+
+fn find_profile<'a>(lens: &Lens<'a>, run: &Run<'_>, kind: &str) -> Option<&'a PhaseProfile> {
+    let channel = run.channel_id?;
+    lens.data
+        .profiles
+        .iter()
+        .find(|profile| profile.kind == kind && profile.channel == channel)
+}
+
+fn profile_window(
+    run: &Run<'_>,
+    rule: &WindowRule,
+    profile: &PhaseProfile,
+    problems: &mut Problems,
+) -> Option<RunWindow> {
+    let start = profile.start.unwrap_or(Timestamp(run.start.0));
+    let interval = Interval::starting(start, profile.total);
+    let phases = profile
+        .phases
+        .iter()
+        .filter(|phase| phase.name != UNATTRIBUTED);
+    let drafts: Vec<Draft> = phases
+        .map(|phase| {
+            let from = phase
+                .start
+                .and_then(|offset| u64::try_from(offset.0).ok())
+                .map(|offset| start.0.saturating_add(offset));
+            let intervals = from.map(|from| Interval::starting(Timestamp(from), phase.length));
+            Draft {
+                stage: StageTime {
+                    name: phase.name.clone(),
+                    time: Nanos(0),
+                    present: true,
+                    placed: intervals.is_none(),
+                    intervals: intervals.into_iter().collect(),
+                    spans: Vec::new(),
+                    sched_from: None,
+                },
+                length: from.is_none().then_some((phase.length, Placement::End)),
+            }
+        })
+        .collect();
+    if drafts.is_empty() {
+        return None;
+    }
+    let frame = Frame {
+        interval,
+        span: None,
+        quantum: Nanos(1),
+    };
+    let quantum = resolution(&frame, &drafts);
+    Some(cut(rule, Frame { quantum, ..frame }, drafts, problems))
+}

@@ -1,0 +1,467 @@
+//! Puts runs together: channel attempts, the requests joined to them, the
+//! process they share, the experiment that measured them.
+//!
+//! Pure, and independent of the order of reading: everything is keyed by ids
+//! and sorted by start.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::lens::{Kind, Lens, equals};
+use crate::model::schema::{Literal, Part};
+use crate::trace::dataset::SpanIndex;
+use crate::trace::span::Status;
+use crate::units::Timestamp;
+
+use super::join::{ChannelKey, Channels, channel_of};
+use super::{ByKind, ChainState, Outcome, Request, Run, clients, complete};
+
+/// Bytes of a process key or channel id that name a run: the first block of a UUID.
+const SHORT_ID_BYTES: usize = 8;
+
+/// A session request with what it belongs to.
+struct Joined<'a> {
+    request: Request,
+    process: Option<&'a str>,
+    channel: Option<ChannelKey<'a>>,
+}
+
+/// All runs of the data, by start.
+#[must_use]
+pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
+    let processes = process_parts(lens);
+    let mut channels = channel_attempts(lens);
+    let mut requests = session_requests(lens, &channels);
+    for joined in &requests {
+        if let Some(key) = joined.channel {
+            channels.entry(key).or_default();
+        }
+    }
+    adopt_unjoined(lens, &mut requests, &channels);
+    let mut runs: Vec<Run<'a>> = channels
+        .iter()
+        .map(|(key, spans)| channel_run(lens, *key, spans, &processes))
+        .collect();
+    for joined in requests {
+        place_request(lens, joined, &mut runs, &processes);
+    }
+    runs.extend(loose_runs(lens));
+    for run in &mut runs {
+        run.start = first_instant(lens, run);
+    }
+    runs.sort_by(|a, b| {
+        (a.start, a.process_key, a.channel_id).cmp(&(b.start, b.process_key, b.channel_id))
+    });
+    mark_first_of_process(&mut runs);
+    attach_measured(lens, &mut runs, &processes);
+    clients::attach(lens, &mut runs);
+    for run in &mut runs {
+        run.start = first_instant(lens, run);
+        complete::judge(lens, run);
+    }
+    name_runs(&mut runs);
+    runs
+}
+
+fn empty_run<'a>(process: Option<&'a str>, channel: Option<&'a str>) -> Run<'a> {
+    Run {
+        id: String::new(),
+        cohort: String::new(),
+        warmup: false,
+        pair: None,
+        start: Timestamp(u64::MAX),
+        process: ByKind::new(),
+        channel: ByKind::new(),
+        channel_id: channel,
+        process_key: process,
+        first_of_process: false,
+        requests: Vec::new(),
+        client: ByKind::new(),
+        record: None,
+        chain: ChainState::NotTraced,
+        failure: None,
+    }
+}
+
+/// The spans of each process that its runs share.
+fn process_parts<'a>(lens: &Lens<'a>) -> BTreeMap<&'a str, ByKind> {
+    let mut spans: BTreeMap<&str, Vec<SpanIndex>> = BTreeMap::new();
+    for span in lens
+        .data
+        .indices()
+        .filter(|span| lens.part(*span) == Some(Part::Process))
+    {
+        if let Some(process) = lens.resource_text(span, &lens.model.keys.process) {
+            spans.entry(process).or_default().push(span);
+        }
+    }
+    spans
+        .into_iter()
+        .map(|(process, spans)| (process, lens.by_kind(spans)))
+        .collect()
+}
+
+fn channel_attempts<'a>(lens: &Lens<'a>) -> Channels<'a> {
+    let kinds = lens.kinds(&lens.model.chain.channel);
+    let mut channels = Channels::new();
+    for span in lens.data.indices().filter(|span| {
+        lens.kind_of(*span)
+            .is_some_and(|kind| kinds.contains(&kind))
+    }) {
+        if let Some(channel) = lens.text(span, &lens.model.keys.channel) {
+            let process = lens.resource_text(span, &lens.model.keys.process);
+            channels.entry((process, channel)).or_default().push(span);
+        }
+    }
+    channels
+}
+
+fn session_requests<'a>(lens: &Lens<'a>, channels: &Channels<'a>) -> Vec<Joined<'a>> {
+    let Some(kind) = lens.kind(&lens.model.chain.request) else {
+        return Vec::new();
+    };
+    let joined = lens.all(kind).map(|span| {
+        let below = lens.below(span);
+        let process = lens.resource_text(span, &lens.model.keys.process);
+        let channel = channel_of(lens, process, &below, channels);
+        let outcome = outcome(lens, span, &below);
+        Joined {
+            request: Request {
+                span,
+                outcome,
+                below,
+            },
+            process,
+            channel,
+        }
+    });
+    let mut joined: Vec<_> = joined
+        .filter(|joined| joined.request.outcome != Outcome::Rejected)
+        .collect();
+    joined.sort_by_key(|joined| {
+        (
+            lens.data.span(joined.request.span).start(),
+            joined.request.span,
+        )
+    });
+    joined
+}
+
+/// What the request says of itself, else what its status and children say.
+fn outcome(lens: &Lens<'_>, span: SpanIndex, below: &ByKind) -> Outcome {
+    let chain = &lens.model.chain;
+    match chain.outcome.as_ref().and_then(|key| lens.text(span, key)) {
+        Some("created") => return Outcome::Created,
+        Some("attached") => return Outcome::Attached,
+        Some("coalesced") => return Outcome::Coalesced,
+        Some("rejected") => return Outcome::Rejected,
+        Some("failed") => return Outcome::Failed,
+        _ => {}
+    }
+    let http = lens
+        .attribute(span, coldpath_trace_format::attributes::HTTP_STATUS)
+        .and_then(|value| value.integer());
+    let made = lens
+        .kind(&chain.created_by)
+        .is_some_and(|kind| below.contains_key(&kind));
+    match http {
+        Some(400..=499) => Outcome::Rejected,
+        Some(500..) => Outcome::Failed,
+        _ if lens.data.span(span).status == Status::Error => Outcome::Failed,
+        _ if made => Outcome::Created,
+        _ => Outcome::Attached,
+    }
+}
+
+/// Gives requests that no rule joins to the channel of their process that
+/// started last before they ended: an attached session, or a failure before
+/// there was a channel.
+fn adopt_unjoined<'a>(lens: &Lens<'a>, requests: &mut [Joined<'a>], channels: &Channels<'a>) {
+    for joined in requests
+        .iter_mut()
+        .filter(|joined| joined.channel.is_none())
+    {
+        let end = lens.data.span(joined.request.span).interval.end();
+        let mut own: Vec<_> = channels
+            .iter()
+            .filter(|((process, _), spans)| *process == joined.process && !spans.is_empty())
+            .map(|(key, spans)| (earliest(lens, spans), *key))
+            .collect();
+        own.sort_unstable();
+        let before = own.iter().rev().find(|(start, _)| *start <= end);
+        joined.channel = before.or(own.first()).map(|(_, key)| *key);
+    }
+}
+
+fn earliest(lens: &Lens<'_>, spans: &[SpanIndex]) -> Timestamp {
+    spans
+        .iter()
+        .map(|span| lens.data.span(*span).start())
+        .min()
+        .unwrap_or(Timestamp(u64::MAX))
+}
+
+fn channel_run<'a>(
+    lens: &Lens<'a>,
+    (process, channel): ChannelKey<'a>,
+    spans: &[SpanIndex],
+    processes: &BTreeMap<&'a str, ByKind>,
+) -> Run<'a> {
+    let mut run = empty_run(process, Some(channel));
+    run.process = process
+        .and_then(|key| processes.get(key))
+        .cloned()
+        .unwrap_or_default();
+    let below = spans
+        .iter()
+        .flat_map(|span| lens.tree.descendants(*span, |_| true));
+    run.channel = lens.by_kind(spans.iter().copied().chain(below).collect());
+    run
+}
+
+/// Puts a request into the run of its channel, or into one of its own process
+/// where that never had a channel.
+fn place_request<'a>(
+    lens: &Lens<'a>,
+    joined: Joined<'a>,
+    runs: &mut Vec<Run<'a>>,
+    processes: &BTreeMap<&'a str, ByKind>,
+) {
+    let Joined {
+        request,
+        process,
+        channel,
+    } = joined;
+    let same = |run: &&mut Run<'a>| match channel {
+        Some((owner, id)) => run.process_key == owner && run.channel_id == Some(id),
+        None => run.process_key == process && run.channel_id.is_none(),
+    };
+    if let Some(run) = runs.iter_mut().find(same) {
+        run.requests.push(request);
+        run.requests
+            .sort_by_key(|request| (lens.data.span(request.span).start(), request.span));
+        return;
+    }
+    let mut run = empty_run(process, None);
+    run.process = process
+        .and_then(|key| processes.get(key))
+        .cloned()
+        .unwrap_or_default();
+    run.requests.push(request);
+    runs.push(run);
+}
+
+/// Runs of which only the agent's spans are left, as after a killed daemon: one
+/// for each process that wrote them.
+fn loose_runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
+    let kinds = lens.kinds(&lens.model.chain.created_agent);
+    let request = lens.kind(&lens.model.chain.request);
+    let is_loose = |span: &SpanIndex| {
+        lens.kind_of(*span)
+            .is_some_and(|kind| kinds.contains(&kind))
+            && !lens
+                .tree
+                .ancestors(*span)
+                .any(|above| lens.kind_of(above) == request)
+    };
+    let mut groups: BTreeMap<Option<&str>, Vec<SpanIndex>> = BTreeMap::new();
+    for span in lens.data.indices().filter(is_loose) {
+        let process = lens.resource_text(span, &lens.model.keys.process);
+        groups.entry(process).or_default().push(span);
+    }
+    let run = |(process, spans): (Option<&'a str>, Vec<SpanIndex>)| {
+        let mut run = empty_run(process, None);
+        run.channel = lens.by_kind(spans);
+        run
+    };
+    groups.into_iter().map(run).collect()
+}
+
+fn first_instant(lens: &Lens<'_>, run: &Run<'_>) -> Timestamp {
+    let client: Vec<_> = run.client.values().flatten().copied().collect();
+    if !client.is_empty() {
+        return earliest(lens, &client);
+    }
+    let requests = run.requests.iter().map(|request| &request.span);
+    // The process part is shared, so it cannot order the runs of one process.
+    let own: Vec<_> = run
+        .channel
+        .values()
+        .flatten()
+        .chain(requests)
+        .copied()
+        .collect();
+    let shared: Vec<_> = run.process.values().flatten().copied().collect();
+    let start = earliest(lens, if own.is_empty() { &shared } else { &own });
+    run.record
+        .and_then(|record| clients::start_of(lens, record))
+        .map_or(start, |record| record.min(start))
+}
+
+fn mark_first_of_process(runs: &mut [Run<'_>]) {
+    let mut seen = BTreeSet::new();
+    for run in runs {
+        run.first_of_process = run.process_key.is_none_or(|process| seen.insert(process));
+    }
+}
+
+/// Gives each measured cold start's client spans and words to the first run of
+/// the process that it drove, or to a run of its own where no trace came.
+fn attach_measured<'a>(
+    lens: &Lens<'a>,
+    runs: &mut Vec<Run<'a>>,
+    processes: &BTreeMap<&'a str, ByKind>,
+) {
+    let Some(measured) = &lens.model.measured else {
+        return;
+    };
+    let Some(kind) = lens.kind(&measured.kind) else {
+        return;
+    };
+    let drivers = measured_processes(lens, kind);
+    for span in lens.all(kind) {
+        let process = drivers
+            .iter()
+            .find(|(_, driver)| **driver == span)
+            .map(|(process, _)| *process);
+        let below = lens.tree.descendants(span, |_| true);
+        let own = below
+            .into_iter()
+            .filter(|span| lens.part(*span) == Some(Part::Client));
+        let client = lens.by_kind(own.chain([span]).collect());
+        let place = runs.iter().position(|run| {
+            process.is_some() && run.process_key == process && run.first_of_process
+        });
+        let place = place.unwrap_or_else(|| {
+            let mut run = empty_run(process, None);
+            run.process = process
+                .and_then(|key| processes.get(key))
+                .cloned()
+                .unwrap_or_default();
+            run.first_of_process = true;
+            runs.push(run);
+            runs.len() - 1
+        });
+        let run = &mut runs[place];
+        run.client = client;
+        let truth = |key: &str| {
+            lens.attribute(span, key)
+                .is_some_and(|value| equals(lens.data, value, &Literal::Bool(true)))
+        };
+        let number = |key: &str| lens.attribute(span, key).and_then(|value| value.integer());
+        run.warmup = truth(&measured.warmup);
+        lens.text(span, &measured.cohort)
+            .unwrap_or("")
+            .clone_into(&mut run.cohort);
+        run.pair = number(&measured.pair);
+        run.failure = lens.text(span, &measured.failure).map(str::to_owned);
+        let cohort = if run.cohort.is_empty() {
+            &measured.kind
+        } else {
+            &run.cohort
+        };
+        run.id = number(&measured.index)
+            .map_or_else(|| cohort.clone(), |index| format!("{cohort}#{index}"));
+    }
+    spread_words(runs);
+    runs.sort_by(|a, b| {
+        (a.start, a.process_key, a.channel_id, &a.id).cmp(&(
+            b.start,
+            b.process_key,
+            b.channel_id,
+            &b.id,
+        ))
+    });
+}
+
+/// Later runs of a measured process share its cohort and its being a warm-up.
+fn spread_words(runs: &mut [Run<'_>]) {
+    let mut words = BTreeMap::new();
+    for run in runs
+        .iter()
+        .filter(|run| run.first_of_process && !run.client.is_empty())
+    {
+        if let Some(process) = run.process_key {
+            words.insert(process, (run.cohort.clone(), run.warmup, run.id.clone()));
+        }
+    }
+    for run in runs.iter_mut().filter(|run| !run.first_of_process) {
+        if let Some((cohort, warmup, id)) = run.process_key.and_then(|process| words.get(process)) {
+            run.cohort.clone_from(cohort);
+            run.warmup = *warmup;
+            run.id = format!("{id}.next");
+        }
+    }
+}
+
+/// The measuring span above each process: above its own spans or its requests.
+fn measured_processes<'a>(lens: &Lens<'a>, measured: Kind) -> BTreeMap<&'a str, SpanIndex> {
+    let mut found = BTreeMap::new();
+    let relevant = |span: &SpanIndex| {
+        matches!(
+            lens.part(*span),
+            Some(Part::Process | Part::Request | Part::Channel)
+        )
+    };
+    for span in lens.data.indices().filter(relevant) {
+        let Some(process) = lens.resource_text(span, &lens.model.keys.process) else {
+            continue;
+        };
+        if found.contains_key(process) || !owns_process(lens, span) {
+            continue;
+        }
+        if let Some(above) = lens
+            .tree
+            .ancestors(span)
+            .find(|above| lens.kind_of(*above) == Some(measured))
+        {
+            found.insert(process, above);
+        }
+    }
+    found
+}
+
+/// The agent is a process of its own below the daemon's spans; only spans that
+/// stand for the daemon tie it to an experiment.
+fn owns_process(lens: &Lens<'_>, span: SpanIndex) -> bool {
+    let chain = &lens.model.chain;
+    let agent = lens
+        .kinds(&chain.channel_agent)
+        .into_iter()
+        .chain(lens.kinds(&chain.created_agent));
+    let agent: BTreeSet<Kind> = agent.collect();
+    let is_agent = |span: SpanIndex| lens.kind_of(span).is_some_and(|kind| agent.contains(&kind));
+    !is_agent(span) && !lens.tree.ancestors(span).any(is_agent)
+}
+
+/// Names what has no name yet, and makes every name unique.
+fn name_runs(runs: &mut [Run<'_>]) {
+    let short = |text: &str| text.chars().take(SHORT_ID_BYTES).collect::<String>();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for run in runs {
+        if run.id.is_empty() {
+            run.id = match (run.process_key, run.channel_id) {
+                (Some(process), Some(channel)) => {
+                    format!("{}/{}", process_name(process), short(channel))
+                }
+                (Some(process), None) => process_name(process),
+                (None, Some(channel)) => short(channel),
+                (None, None) => "unknown".to_owned(),
+            };
+        }
+        let count = seen.entry(run.id.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            run.id = format!("{}~{count}", run.id);
+        }
+    }
+}
+
+/// A UUID is cut to its first block; other keys are short and stay.
+fn process_name(key: &str) -> String {
+    let uuid = key.len() == 36 && key.bytes().filter(|byte| *byte == b'-').count() == 4;
+    if uuid {
+        key.chars().take(SHORT_ID_BYTES).collect()
+    } else {
+        key.to_owned()
+    }
+}

@@ -1,0 +1,170 @@
+//! Attaches client records to the runs they measured.
+//!
+//! By session id first. A record whose session never came about is joined by
+//! the daemon's pid, and only to a run that started soon after the record's
+//! spawn, because pids come back. A record that fits no run is a run of its own
+//! without a trace.
+
+use std::collections::BTreeSet;
+
+use crate::input::client::ClientRecord;
+use crate::model::lens::Lens;
+use crate::model::schema::RecordRule;
+use crate::trace::dataset::SpanIndex;
+use crate::trace::span::{Value, attribute};
+use crate::units::{Interval, Nanos, Timestamp, difference};
+
+use super::{ByKind, ChainState, Run};
+
+/// A run that starts later than this after the spawn is another process with
+/// the same pid: ten minutes, the longest phase the contract allows.
+const PID_WINDOW: Nanos = Nanos(600_000_000_000);
+
+/// Attaches every record of the data.
+pub fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>) {
+    let Some(rule) = &lens.model.client.record else {
+        return;
+    };
+    let sessions: Vec<_> = runs.iter().map(|run| sessions_of(lens, run)).collect();
+    for record in &lens.data.clients {
+        let ids: Vec<_> = rule
+            .session
+            .iter()
+            .filter_map(|path| record.get(path))
+            .collect();
+        let by_session = (0..sessions.len()).find(|index| {
+            runs[*index].record.is_none() && ids.iter().any(|id| sessions[*index].contains(id))
+        });
+        let place = by_session
+            .or_else(|| by_process(rule, record, runs))
+            .unwrap_or_else(|| {
+                runs.push(untraced());
+                runs.len() - 1
+            });
+        let run = &mut runs[place];
+        run.record = Some(record);
+        record
+            .get(&rule.cohort)
+            .unwrap_or("")
+            .clone_into(&mut run.cohort);
+        record
+            .get(&rule.label)
+            .unwrap_or("")
+            .clone_into(&mut run.id);
+        if let Some(start) = start_of(lens, record) {
+            run.start = run.start.min(start);
+        }
+    }
+    runs.sort_by(|a, b| {
+        (a.start, a.process_key, a.channel_id, &a.id).cmp(&(
+            b.start,
+            b.process_key,
+            b.channel_id,
+            &b.id,
+        ))
+    });
+}
+
+fn untraced<'a>() -> Run<'a> {
+    Run {
+        id: String::new(),
+        cohort: String::new(),
+        warmup: false,
+        pair: None,
+        start: Timestamp(u64::MAX),
+        process: ByKind::new(),
+        channel: ByKind::new(),
+        channel_id: None,
+        process_key: None,
+        first_of_process: true,
+        requests: Vec::new(),
+        client: ByKind::new(),
+        record: None,
+        chain: ChainState::NotTraced,
+        failure: None,
+    }
+}
+
+/// Every session id that a span or event of the run names.
+pub(crate) fn sessions_of<'a>(lens: &Lens<'a>, run: &Run<'_>) -> BTreeSet<&'a str> {
+    let Some(key) = lens.data.names.find(&lens.model.keys.session) else {
+        return BTreeSet::new();
+    };
+    let below = run
+        .requests
+        .iter()
+        .flat_map(|request| request.below.values().flatten());
+    let spans = below.chain(run.channel.values().flatten());
+    let values = spans.flat_map(|span: &SpanIndex| {
+        let span = lens.data.span(*span);
+        let events = span
+            .events
+            .iter()
+            .filter_map(move |event| attribute(&event.attributes, key));
+        span.attribute(key).into_iter().chain(events)
+    });
+    let texts = values.filter_map(|value| match value {
+        Value::Text(symbol) => Some(lens.data.names.text(symbol)),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn by_process(rule: &RecordRule, record: &ClientRecord, runs: &[Run<'_>]) -> Option<usize> {
+    let process = format!("{}{}", rule.process.prefix, record.get(&rule.process.path)?);
+    let spawn = instant(record, rule.start.get(..1)?)?;
+    runs.iter().position(|run| {
+        let age = difference(run.start, spawn);
+        run.record.is_none()
+            && run.process_key == Some(process.as_str())
+            && (Nanos(0)..=PID_WINDOW).contains(&age)
+    })
+}
+
+/// The sum of milliseconds at `paths` as an instant.
+fn instant(record: &ClientRecord, paths: &[String]) -> Option<Timestamp> {
+    let mut sum = 0i64;
+    for path in paths {
+        sum = sum.checked_add(Nanos::from_decimal_ms(record.get(path)?)?.0)?;
+    }
+    u64::try_from(sum).ok().map(Timestamp)
+}
+
+/// When the client of a record sent its request.
+#[must_use]
+pub fn start_of(lens: &Lens<'_>, record: &ClientRecord) -> Option<Timestamp> {
+    instant(record, &lens.model.client.record.as_ref()?.start)
+}
+
+/// The cold request as the client saw it: from its own span, else its record.
+#[must_use]
+pub fn window_of(lens: &Lens<'_>, run: &Run<'_>) -> Option<Interval> {
+    let client = &lens.model.client;
+    if let Some(span) = client.span.as_ref().and_then(|kind| run.first(lens, kind)) {
+        return Some(lens.data.span(span).interval);
+    }
+    let rule = client.record.as_ref()?;
+    let record = run.record?;
+    let length = Nanos::from_decimal_ms(record.get(&rule.duration)?)?;
+    Some(Interval::starting(start_of(lens, record)?, length))
+}
+
+/// Whether a record says that no session was made.
+#[must_use]
+pub fn failed(lens: &Lens<'_>, record: &ClientRecord) -> bool {
+    let Some(rule) = &lens.model.client.record else {
+        return false;
+    };
+    record
+        .get(&rule.success.path)
+        .is_some_and(|value| value != rule.success.equals)
+}
+
+/// What a run's record says about its failure.
+#[must_use]
+pub fn failure(lens: &Lens<'_>, run: &Run<'_>) -> Option<String> {
+    let rule = lens.model.client.record.as_ref()?;
+    let record = run.record.filter(|record| failed(lens, record))?;
+    let value = record.get(&rule.success.path).unwrap_or("");
+    Some(format!("the client says {} = {value}", rule.success.path))
+}

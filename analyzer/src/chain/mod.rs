@@ -1,0 +1,141 @@
+//! Runs: which spans of which processes belong to one cold start, whether all
+//! of them are there, and what the client saw.
+//!
+//! A run is one channel attempt with the requests joined to it ([`assemble`]).
+//! Joins go by ancestor, link and equal attribute, never by a direct parent
+//! alone ([`join`]). [`complete`] says what is missing, [`clients`] attaches
+//! client records, [`metrics`] takes the end-to-end figures.
+
+pub mod assemble;
+pub mod clients;
+pub mod complete;
+pub mod join;
+pub mod metrics;
+
+use std::collections::BTreeMap;
+
+use crate::input::client::ClientRecord;
+use crate::model::lens::{Kind, Lens};
+use crate::model::schema::Part;
+use crate::trace::dataset::SpanIndex;
+use crate::units::Timestamp;
+
+/// Spans by kind, each list by start.
+pub type ByKind = BTreeMap<Kind, Vec<SpanIndex>>;
+
+/// What became of a session request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It made a session.
+    Created,
+    /// It was given a session that existed.
+    Attached,
+    /// It shared the session of a request at the same time.
+    Coalesced,
+    /// It was refused before anything was done; no part of any chain.
+    Rejected,
+    /// It ended in error.
+    Failed,
+}
+
+/// One session request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its span.
+    pub span: SpanIndex,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Spans below it, itself included.
+    pub below: ByKind,
+}
+
+/// Whether a run's trace can be trusted to be whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChainState {
+    /// Every required span is there, ended and without error.
+    Complete,
+    /// These are missing or in error.
+    Incomplete(Vec<String>),
+    /// The program wrote no trace; only the client's figures are there.
+    NotTraced,
+}
+
+/// One cold start and everything joined to it.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    /// Name, from content; unique in a report.
+    pub id: String,
+    /// Cohort or arm; empty where none was said.
+    pub cohort: String,
+    /// A warm-up: read, counted, and out of every statistic.
+    pub warmup: bool,
+    /// Pair it belongs to.
+    pub pair: Option<i64>,
+    /// First instant known of it; orders the runs.
+    pub start: Timestamp,
+    /// The process part.
+    pub process: ByKind,
+    /// The channel part.
+    pub channel: ByKind,
+    /// Channel id, where there is one.
+    pub channel_id: Option<&'a str>,
+    /// Process key, where there is one.
+    pub process_key: Option<&'a str>,
+    /// Whether it is the first run of its process, which alone carries the process part's figures.
+    pub first_of_process: bool,
+    /// Session requests, by start.
+    pub requests: Vec<Request>,
+    /// Spans of the client.
+    pub client: ByKind,
+    /// The client's record.
+    pub record: Option<&'a ClientRecord>,
+    /// Whether the trace is whole.
+    pub chain: ChainState,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+}
+
+impl Run<'_> {
+    /// The first request that made a session.
+    #[must_use]
+    pub fn cold(&self) -> Option<&Request> {
+        self.requests
+            .iter()
+            .find(|request| request.outcome == Outcome::Created)
+    }
+
+    /// Whether the run's stages enter the statistics.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        !self.warmup && self.failure.is_none() && self.chain == ChainState::Complete
+    }
+
+    /// The spans of a kind, looked up in the part where the model puts it;
+    /// requests mean the cold one.
+    #[must_use]
+    pub fn all(&self, lens: &Lens<'_>, name: &str) -> &[SpanIndex] {
+        let Some(kind) = lens.kind(name) else {
+            return &[];
+        };
+        let part = lens
+            .model
+            .spans
+            .iter()
+            .find(|rule| rule.kind == name)
+            .map(|rule| rule.part);
+        let spans = match part {
+            Some(Part::Client) => self.client.get(&kind),
+            Some(Part::Process) => self.process.get(&kind),
+            Some(Part::Channel) => self.channel.get(&kind),
+            Some(Part::Request) => self.cold().and_then(|request| request.below.get(&kind)),
+            Some(Part::Other) | None => None,
+        };
+        spans.map_or(&[], Vec::as_slice)
+    }
+
+    /// The first span of a kind.
+    #[must_use]
+    pub fn first(&self, lens: &Lens<'_>, name: &str) -> Option<SpanIndex> {
+        self.all(lens, name).first().copied()
+    }
+}

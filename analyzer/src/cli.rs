@@ -1,0 +1,115 @@
+//! The command line: what can be said, and nothing about what it does.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+use crate::report::render::Format;
+use crate::stats::quantile::Definition;
+
+/// Subcommands of other versions; as names of files they are written `./check`.
+pub const RESERVED: [&str; 8] = [
+    "compare", "gate", "placebo", "plan", "chrome", "explain", "trend", "check",
+];
+
+/// Says where cold-start time goes.
+///
+/// Reads traces of cold starts, joins them into runs, cuts each run's windows exactly into stages,
+/// and reports medians, tails, shares, variance and correlation with what the client saw.
+#[derive(Debug, Parser)]
+#[command(name = "analyze", version, after_help = AFTER_HELP)]
+pub struct Args {
+    /// Trace files, folders (*.json, *.jsonl, *.gz in them), quoted globs, or `-` for standard input.
+    ///
+    /// Content decides what a file is, never its name: OTLP JSON lines or documents, span dumps of
+    /// the OpenTelemetry JavaScript SDK, phase profiles, client records; plain or gzip.
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+
+    /// How the report is drawn.
+    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    pub format: FormatArg,
+
+    /// File to write the report to instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// What the spans mean: `coldpath`, `qwen`, or a model file; default: the one that knows most of the spans.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub model: Option<String>,
+
+    /// Exit with 3 when the input has problems or a traced run is incomplete.
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Definition of quantiles.
+    #[arg(long, value_enum, default_value = "type7", value_name = "DEFINITION")]
+    pub quantile: QuantileArg,
+}
+
+/// `analyze model show NAME`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "analyze model",
+    about = "Models: what the spans of one kind of daemon mean, as data"
+)]
+pub struct ModelArgs {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub verb: ModelVerb,
+}
+
+/// What can be done with a model.
+#[derive(Debug, clap::Subcommand)]
+pub enum ModelVerb {
+    /// Prints a model, ready to be changed and given to `--model`.
+    Show {
+        /// `coldpath`, `qwen`, or a file.
+        name: String,
+    },
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 the report was written; 2 wrong usage or unreadable input; 3 nothing to judge: no runs,
+or problems or incomplete chains under --strict; 4 internal error.
+
+`analyze model show NAME` prints a built-in model.";
+
+/// Values of `--format`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FormatArg {
+    /// Aligned text for a terminal
+    Table,
+    /// Markdown for a pull request
+    Markdown,
+    /// One JSON document, schema coldpath.report/1
+    Json,
+}
+
+impl From<FormatArg> for Format {
+    fn from(arg: FormatArg) -> Self {
+        match arg {
+            FormatArg::Table => Self::Table,
+            FormatArg::Markdown => Self::Markdown,
+            FormatArg::Json => Self::Json,
+        }
+    }
+}
+
+/// Values of `--quantile`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum QuantileArg {
+    /// Linear interpolation, as R and numpy do by default
+    Type7,
+    /// The smallest value with at least that part of the values at or below it
+    NearestRank,
+}
+
+impl From<QuantileArg> for Definition {
+    fn from(arg: QuantileArg) -> Self {
+        match arg {
+            QuantileArg::Type7 => Self::Type7,
+            QuantileArg::NearestRank => Self::NearestRank,
+        }
+    }
+}

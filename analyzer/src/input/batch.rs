@@ -1,0 +1,50 @@
+//! What has been read so far. Owns everything, so that batches may be filled
+//! apart from each other.
+
+use crate::problems::Problems;
+use crate::trace::dataset::Counts;
+use crate::trace::names::Names;
+use crate::trace::span::{Attributes, Resource, ResourceIndex, Span};
+
+use super::client::ClientRecord;
+use super::profile::{PhaseProfile, SessionProfile};
+
+/// Records in the order of reading, with the problems met.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Texts of everything below.
+    pub names: Names,
+    /// Spans.
+    pub spans: Vec<Span>,
+    /// Resources, each kind once.
+    pub resources: Vec<Resource>,
+    /// Phase profiles.
+    pub profiles: Vec<PhaseProfile>,
+    /// Session profiles.
+    pub session_profiles: Vec<SessionProfile>,
+    /// Client records.
+    pub clients: Vec<ClientRecord>,
+    /// Records by kind.
+    pub counts: Counts,
+    /// What was wrong.
+    pub problems: Problems,
+    /// Resource used last: most lines of a file share it.
+    last_resource: usize,
+}
+
+impl Batch {
+    /// The index of a resource with these attributes.
+    pub fn resource(&mut self, attributes: Attributes) -> ResourceIndex {
+        let new = Resource { attributes };
+        let index = if self.resources.get(self.last_resource) == Some(&new) {
+            self.last_resource
+        } else if let Some(found) = self.resources.iter().rposition(|old| *old == new) {
+            found
+        } else {
+            self.resources.push(new);
+            self.resources.len() - 1
+        };
+        self.last_resource = index;
+        ResourceIndex(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+}

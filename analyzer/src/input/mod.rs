@@ -1,0 +1,166 @@
+//! Reading: bytes to spans, profiles and client records, with problems beside them.
+//!
+//! A file is opened ([`sources`]), decompressed ([`decode`]), cut into top-level
+//! JSON values ([`split`]), each value told apart by its keys ([`record`]) and
+//! read by the module of its kind. A [`batch::Batch`] takes the results; it owns
+//! all it needs, so that several can be filled by several threads and merged.
+//! Content decides everything; names of files are only printed.
+
+pub mod batch;
+pub mod client;
+pub mod decode;
+pub mod js_sdk;
+pub mod lenient;
+pub mod otlp;
+pub mod profile;
+pub mod record;
+pub mod sources;
+pub mod split;
+
+use std::io::Read;
+
+use sha2::{Digest, Sha256};
+
+use crate::problems::{Code, Place};
+use batch::Batch;
+use sources::{Source, SourceError};
+use split::{Piece, Splitter};
+
+/// What is known about one input, for the report's provenance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// Name as the user gave it or a folder or glob produced it.
+    pub name: String,
+    /// Bytes as they stand on disk.
+    pub bytes: u64,
+    /// SHA-256 of those bytes, lower-case hex.
+    pub sha256: String,
+}
+
+/// Reads every source into one batch.
+///
+/// # Errors
+/// [`SourceError`] when a source cannot be opened or read; bad contents are
+/// problems in the batch, never an error.
+pub fn read_all(
+    sources: &[Source],
+    stdin: &mut dyn Read,
+) -> Result<(Vec<InputFile>, Batch), SourceError> {
+    let mut batch = Batch::default();
+    let mut files = Vec::new();
+    for (index, source) in sources.iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        files.push(source.with_bytes(stdin, |name, reader| {
+            read_one(name, index, reader, &mut batch)
+        })?);
+    }
+    Ok((files, batch))
+}
+
+/// Reads one stream of bytes as file number `file`.
+fn read_one(
+    name: &str,
+    file: u32,
+    reader: &mut dyn Read,
+    batch: &mut Batch,
+) -> Result<InputFile, SourceError> {
+    let mut hashed = Hashed {
+        inner: reader,
+        hash: Sha256::new(),
+        bytes: 0,
+    };
+    let unreadable = |source| SourceError::Unreadable {
+        name: name.to_owned(),
+        source,
+    };
+    {
+        let mut plain = decode::Decoded::new(&mut hashed).map_err(unreadable)?;
+        read_values(file, &mut plain, batch).map_err(unreadable)?;
+        if let Some(reason) = plain.damage() {
+            batch.problems.add(
+                Code::DamagedGzip,
+                Some(Place {
+                    file,
+                    byte: 0,
+                    line: 1,
+                }),
+                reason,
+            );
+        }
+    }
+    // The tail behind damaged data belongs to the checksum all the same.
+    std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unreadable)?;
+    let sha256 = hashed
+        .hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Ok(InputFile {
+        name: name.to_owned(),
+        bytes: hashed.bytes,
+        sha256,
+    })
+}
+
+/// Cuts `reader` into values and reads each into `batch`.
+///
+/// # Errors
+/// Whatever the reader fails with.
+pub fn read_values(file: u32, reader: &mut dyn Read, batch: &mut Batch) -> std::io::Result<()> {
+    let mut splitter = Splitter::new(reader);
+    let mut any = false;
+    while let Some(piece) = splitter.next_piece()? {
+        let place = |byte, line| Some(Place { file, byte, line });
+        match piece {
+            Piece::Value { bytes, byte, line } => {
+                any = true;
+                if let Err(reason) = record::read(bytes, Place { file, byte, line }, batch)
+                    && !splitter.reject()
+                {
+                    batch
+                        .problems
+                        .add(Code::InvalidRecord, place(byte, line), reason);
+                }
+            }
+            Piece::Broken {
+                code,
+                reason,
+                byte,
+                line,
+            } => {
+                any = true;
+                batch.problems.add(code, place(byte, line), reason);
+            }
+        }
+    }
+    if !any {
+        let reason = "the file holds no record".to_owned();
+        batch.problems.add(
+            Code::EmptyFile,
+            Some(Place {
+                file,
+                byte: 0,
+                line: 1,
+            }),
+            reason,
+        );
+    }
+    Ok(())
+}
+
+/// A reader that hashes and counts what passes.
+struct Hashed<'a> {
+    inner: &'a mut dyn Read,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Read for Hashed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        self.bytes += count as u64;
+        Ok(count)
+    }
+}

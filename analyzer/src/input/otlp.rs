@@ -1,0 +1,398 @@
+//! OTLP JSON: lines, whole files and bare `ResourceSpans`.
+//!
+//! Source: OpenTelemetry protocol specification, "JSON Protobuf Encoding", and
+//! the file exporter specification. Borrowed structs, no value tree. Unknown
+//! fields are ignored, as the specification demands; 64-bit integers are taken
+//! as text and as numbers, ids as hexadecimal of either case.
+
+use serde::Deserialize;
+
+use crate::problems::{Code, Place};
+use crate::trace::names::{Names, Symbol};
+use crate::trace::span::{
+    Attributes, Event, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value,
+};
+use crate::units::{Interval, Timestamp};
+
+use super::batch::Batch;
+use super::lenient::{Id, List, Scalar, Text};
+use super::record::parse;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct TracesData<'a> {
+    #[serde(default)]
+    resource_spans: List<ResourceSpans<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct ResourceSpans<'a> {
+    #[serde(default)]
+    resource: Option<OtlpResource<'a>>,
+    #[serde(default, alias = "instrumentationLibrarySpans")]
+    scope_spans: List<ScopeSpans<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct OtlpResource<'a> {
+    #[serde(default)]
+    attributes: List<KeyValue<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct ScopeSpans<'a> {
+    #[serde(default)]
+    spans: List<OtlpSpan<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct OtlpSpan<'a> {
+    #[serde(default)]
+    trace_id: Id<16>,
+    #[serde(default)]
+    span_id: Id<8>,
+    #[serde(default)]
+    parent_span_id: Id<8>,
+    #[serde(default)]
+    name: Text<'a>,
+    #[serde(default)]
+    start_time_unix_nano: Scalar<'a>,
+    #[serde(default)]
+    end_time_unix_nano: Scalar<'a>,
+    #[serde(default)]
+    attributes: List<KeyValue<'a>>,
+    #[serde(default)]
+    events: List<OtlpEvent<'a>>,
+    #[serde(default)]
+    links: List<OtlpLink>,
+    #[serde(default)]
+    status: Option<OtlpStatus<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct OtlpEvent<'a> {
+    #[serde(default)]
+    name: Text<'a>,
+    #[serde(default)]
+    attributes: List<KeyValue<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OtlpLink {
+    #[serde(default)]
+    trace_id: Id<16>,
+    #[serde(default)]
+    span_id: Id<8>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct OtlpStatus<'a> {
+    #[serde(default)]
+    code: Scalar<'a>,
+    #[serde(default)]
+    message: Text<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct KeyValue<'a> {
+    #[serde(default)]
+    key: Text<'a>,
+    #[serde(default)]
+    value: Option<AnyValue<'a>>,
+}
+
+/// One field is set; the others say nothing.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct AnyValue<'a> {
+    #[serde(default)]
+    string_value: Option<Text<'a>>,
+    #[serde(default)]
+    bool_value: Option<bool>,
+    #[serde(default)]
+    int_value: Option<Scalar<'a>>,
+    #[serde(default)]
+    double_value: Option<Scalar<'a>>,
+}
+
+/// Reads `{"resourceSpans":[…]}`.
+///
+/// # Errors
+/// The parser's reason; `batch` is then unchanged.
+pub fn read_spans(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), String> {
+    let data: TracesData<'_> = parse(bytes)?;
+    for group in data.resource_spans.0 {
+        add_group(group, place, batch);
+    }
+    Ok(())
+}
+
+/// Reads one bare `ResourceSpans` object.
+///
+/// # Errors
+/// The parser's reason; `batch` is then unchanged.
+pub fn read_resource_spans(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), String> {
+    let group: ResourceSpans<'_> = parse(bytes)?;
+    add_group(group, place, batch);
+    Ok(())
+}
+
+fn add_group(group: ResourceSpans<'_>, place: Place, batch: &mut Batch) {
+    let attributes = keep_attributes(
+        group.resource.unwrap_or_default().attributes.0,
+        place,
+        batch,
+    );
+    let resource = batch.resource(attributes);
+    for scope in group.scope_spans.0 {
+        for span in scope.spans.0 {
+            batch.counts.spans += 1;
+            if let Some(span) = keep_span(span, resource, place, batch) {
+                batch.spans.push(span);
+            }
+        }
+    }
+}
+
+fn keep_span(
+    span: OtlpSpan<'_>,
+    resource: ResourceIndex,
+    place: Place,
+    batch: &mut Batch,
+) -> Option<Span> {
+    let (trace, id) = check_ids(span.trace_id, span.span_id, &span.name.0, place, batch)?;
+    let parent = match span.parent_span_id {
+        Id::Valid(id) => Some(SpanId(id)),
+        Id::Missing => None,
+        Id::Invalid => {
+            let reason = format!(
+                "span `{}` has a parent id that is no 16 hexadecimal digits",
+                span.name.0
+            );
+            batch.problems.add(Code::InvalidId, Some(place), reason);
+            None
+        }
+    };
+    let times = (
+        span.start_time_unix_nano.as_u64(),
+        span.end_time_unix_nano.as_u64(),
+    );
+    let interval = check_times(times, &span.name.0, place, batch)?;
+    let (status, message) = keep_status(span.status, &mut batch.names);
+    let events = span.events.0.into_iter().map(|event| Event {
+        name: batch.names.intern(&event.name.0),
+        attributes: keep_attributes(event.attributes.0, place, batch),
+    });
+    let events: Box<[Event]> = events.collect();
+    let links = span
+        .links
+        .0
+        .iter()
+        .filter_map(|link| match (link.trace_id, link.span_id) {
+            (Id::Valid(trace), Id::Valid(span)) => Some(Link {
+                trace: TraceId(trace),
+                span: SpanId(span),
+            }),
+            _ => None,
+        });
+    Some(Span {
+        trace,
+        id,
+        parent,
+        name: batch.names.intern(&span.name.0),
+        status,
+        message,
+        interval,
+        links: links.collect(),
+        events,
+        attributes: keep_attributes(span.attributes.0, place, batch),
+        resource,
+    })
+}
+
+/// Both ids of a span, or a problem.
+pub(super) fn check_ids(
+    trace: Id<16>,
+    span: Id<8>,
+    name: &str,
+    place: Place,
+    batch: &mut Batch,
+) -> Option<(TraceId, SpanId)> {
+    if let (Id::Valid(trace), Id::Valid(span)) = (trace, span) {
+        return Some((TraceId(trace), SpanId(span)));
+    }
+    let which = if matches!(trace, Id::Valid(_)) {
+        "span id"
+    } else {
+        "trace id"
+    };
+    let reason = format!("span `{name}` has no valid {which}; it is left out");
+    batch.problems.add(Code::InvalidId, Some(place), reason);
+    None
+}
+
+/// The interval of a span, or a problem; times are never mended.
+pub(super) fn check_times(
+    (start, end): (Option<u64>, Option<u64>),
+    name: &str,
+    place: Place,
+    batch: &mut Batch,
+) -> Option<Interval> {
+    let (Some(start @ 1..), Some(end @ 1..)) = (start, end) else {
+        let reason = format!("span `{name}` has no usable start or end; it is left out");
+        batch.problems.add(Code::InvalidTime, Some(place), reason);
+        return None;
+    };
+    let interval = Interval::new(Timestamp(start), Timestamp(end));
+    if interval.is_none() {
+        let reason = format!(
+            "span `{name}` ends {} ns before it starts; it is left out",
+            start - end
+        );
+        batch
+            .problems
+            .add(Code::EndBeforeStart, Some(place), reason);
+    }
+    interval
+}
+
+fn keep_status(status: Option<OtlpStatus<'_>>, names: &mut Names) -> (Status, Option<Symbol>) {
+    let Some(status) = status else {
+        return (Status::Unset, None);
+    };
+    let code = match (&status.code, status.code.as_u64()) {
+        (_, Some(1)) => Status::Ok,
+        (_, Some(2)) => Status::Error,
+        // Enum names are forbidden by the specification and written all the same.
+        (Scalar::Text(text), None) if text == "STATUS_CODE_OK" => Status::Ok,
+        (Scalar::Text(text), None) if text == "STATUS_CODE_ERROR" => Status::Error,
+        _ => Status::Unset,
+    };
+    let message = (!status.message.0.is_empty()).then(|| names.intern(&status.message.0));
+    (code, message)
+}
+
+fn keep_attributes(list: Vec<KeyValue<'_>>, place: Place, batch: &mut Batch) -> Attributes {
+    let mut kept = Vec::with_capacity(list.len());
+    for pair in list {
+        let value = match pair.value {
+            None => Value::Other,
+            Some(value) => match keep_value(value, &mut batch.names) {
+                Ok(value) => value,
+                Err(what) => {
+                    let reason =
+                        format!("attribute `{}` is declared {what} and is none", pair.key.0);
+                    batch
+                        .problems
+                        .add(Code::InvalidAttribute, Some(place), reason);
+                    continue;
+                }
+            },
+        };
+        kept.push((batch.names.intern(&pair.key.0), value));
+    }
+    kept.into_boxed_slice()
+}
+
+fn keep_value(value: AnyValue<'_>, names: &mut Names) -> Result<Value, &'static str> {
+    if let Some(text) = value.string_value {
+        Ok(Value::Text(names.intern(&text.0)))
+    } else if let Some(value) = value.bool_value {
+        Ok(Value::Bool(value))
+    } else if let Some(value) = value.int_value {
+        value.as_i64().map(Value::Int).ok_or("an integer")
+    } else if let Some(value) = value.double_value {
+        value.as_f64().map(Value::Double).ok_or("a number")
+    } else {
+        Ok(Value::Other)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LogsData {
+    #[serde(default)]
+    resource_logs: List<ResourceLogs>,
+    #[serde(default)]
+    scope_logs: List<ScopeLogs>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceLogs {
+    #[serde(default)]
+    scope_logs: List<ScopeLogs>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScopeLogs {
+    #[serde(default)]
+    log_records: List<serde::de::IgnoredAny>,
+}
+
+/// Counts the log records of an OTLP value; they are not analysed.
+///
+/// # Errors
+/// The parser's reason.
+pub fn count_logs(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
+    let data: LogsData = parse(bytes)?;
+    let nested = data
+        .resource_logs
+        .0
+        .iter()
+        .flat_map(|group| &group.scope_logs.0);
+    let counts = nested
+        .chain(&data.scope_logs.0)
+        .map(|scope| scope.log_records.0.len() as u64);
+    batch.counts.logs += counts.sum::<u64>();
+    Ok(())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MetricsData {
+    #[serde(default)]
+    resource_metrics: List<ResourceMetrics>,
+    #[serde(default)]
+    scope_metrics: List<ScopeMetrics>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceMetrics {
+    #[serde(default)]
+    scope_metrics: List<ScopeMetrics>,
+}
+
+#[derive(Deserialize)]
+struct ScopeMetrics {
+    #[serde(default)]
+    metrics: List<serde::de::IgnoredAny>,
+}
+
+/// Counts the metrics of an OTLP or SDK value; they are not analysed.
+///
+/// # Errors
+/// The parser's reason.
+pub fn count_metrics(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
+    let data: MetricsData = parse(bytes)?;
+    let nested = data
+        .resource_metrics
+        .0
+        .iter()
+        .flat_map(|group| &group.scope_metrics.0);
+    let counts = nested
+        .chain(&data.scope_metrics.0)
+        .map(|scope| scope.metrics.0.len() as u64);
+    batch.counts.metrics += counts.sum::<u64>();
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Tells top-level JSON values apart by their keys and hands each to its reader.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::problems::{Code, Place};
+
+use super::batch::Batch;
+use super::lenient::Text;
+use super::{client, js_sdk, otlp, profile};
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    OtlpSpans,
+    OtlpResourceSpans,
+    OtlpLogs,
+    OtlpMetrics,
+    JsSpan,
+    JsLog,
+    JsMetric,
+    PhaseProfile,
+    SessionProfile,
+    Client,
+    /// A document of this project that holds no measurement, such as a manifest.
+    OwnDocument,
+    Empty,
+    Unknown,
+}
+
+/// The keys of a value that decide what it is.
+#[derive(Default)]
+struct Keys {
+    schema: Option<String>,
+    seen: u32,
+    any: bool,
+}
+
+const RESOURCE_SPANS: u32 = 1;
+const SCOPE_SPANS: u32 = 1 << 1;
+const RESOURCE_LOGS: u32 = 1 << 2;
+const RESOURCE_METRICS: u32 = 1 << 3;
+const SPAN_CONTEXT: u32 = 1 << 4;
+const START_TIME: u32 = 1 << 5;
+const NAME: u32 = 1 << 6;
+const LOG_BODY: u32 = 1 << 7;
+const LOG_TIME: u32 = 1 << 8;
+const SCOPE_METRICS: u32 = 1 << 9;
+const STAGES: u32 = 1 << 10;
+const TOTAL_MS: u32 = 1 << 11;
+const CLIENT_COLD: u32 = 1 << 12;
+const SCOPE_LOGS: u32 = 1 << 13;
+
+fn flag(key: &str) -> u32 {
+    match key {
+        "resourceSpans" => RESOURCE_SPANS,
+        "scopeSpans" | "instrumentationLibrarySpans" => SCOPE_SPANS,
+        "resourceLogs" => RESOURCE_LOGS,
+        "resourceMetrics" => RESOURCE_METRICS,
+        "_spanContext" | "spanContext" => SPAN_CONTEXT,
+        "startTime" => START_TIME,
+        "name" => NAME,
+        "_body" | "body" => LOG_BODY,
+        "_hrTime" | "hrTime" => LOG_TIME,
+        "scopeMetrics" => SCOPE_METRICS,
+        "scopeLogs" => SCOPE_LOGS,
+        "stages" => STAGES,
+        "totalMs" => TOTAL_MS,
+        "cold_session_ms" | "spawn_to_listener_ms" => CLIENT_COLD,
+        _ => 0,
+    }
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Keys;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a JSON object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Keys::default();
+                while let Some(Text(key)) = map.next_key()? {
+                    keys.any = true;
+                    keys.seen |= flag(&key);
+                    if key == "schema" {
+                        keys.schema = map
+                            .next_value::<super::lenient::Scalar<'_>>()
+                            .ok()
+                            .and_then(|value| match value {
+                                super::lenient::Scalar::Text(text) => Some(text.into_owned()),
+                                _ => None,
+                            });
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(keys)
+            }
+        }
+        deserializer.deserialize_map(V)
+    }
+}
+
+impl Keys {
+    fn kind(&self) -> Kind {
+        let all = |flags: u32| self.seen & flags == flags;
+        match &self.schema {
+            Some(schema) if schema == profile::SCHEMA => return Kind::PhaseProfile,
+            Some(schema) if schema.starts_with("coldpath.") => return Kind::OwnDocument,
+            _ => {}
+        }
+        if all(RESOURCE_SPANS) {
+            Kind::OtlpSpans
+        } else if all(RESOURCE_LOGS) || all(SCOPE_LOGS) {
+            Kind::OtlpLogs
+        } else if all(RESOURCE_METRICS) {
+            Kind::OtlpMetrics
+        } else if all(SCOPE_SPANS) {
+            Kind::OtlpResourceSpans
+        } else if all(SPAN_CONTEXT | START_TIME | NAME) {
+            Kind::JsSpan
+        } else if all(LOG_BODY) || all(LOG_TIME) {
+            Kind::JsLog
+        } else if all(SCOPE_METRICS) {
+            Kind::JsMetric
+        } else if all(STAGES | TOTAL_MS) {
+            Kind::SessionProfile
+        } else if all(CLIENT_COLD) {
+            Kind::Client
+        } else if self.any {
+            Kind::Unknown
+        } else {
+            Kind::Empty
+        }
+    }
+}
+
+/// Reads one value into `batch`.
+///
+/// # Errors
+/// The reason, when the bytes are not a valid value of their kind; the batch
+/// then holds nothing of them.
+pub fn read(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), String> {
+    // The common case is told by its first key, without a pass over all keys.
+    if bytes.starts_with(b"{\"resourceSpans\"") {
+        return otlp::read_spans(bytes, place, batch);
+    }
+    match parse::<Keys>(bytes)?.kind() {
+        Kind::OtlpSpans => otlp::read_spans(bytes, place, batch),
+        Kind::OtlpResourceSpans => otlp::read_resource_spans(bytes, place, batch),
+        Kind::OtlpLogs => otlp::count_logs(bytes, batch),
+        Kind::OtlpMetrics | Kind::JsMetric => otlp::count_metrics(bytes, batch),
+        Kind::JsSpan => js_sdk::read_span(bytes, place, batch),
+        Kind::JsLog => {
+            batch.counts.logs += 1;
+            Ok(())
+        }
+        Kind::PhaseProfile => profile::read_phases(bytes, place, batch),
+        Kind::SessionProfile => profile::read_session(bytes, batch),
+        Kind::Client => client::read(bytes, batch),
+        Kind::OwnDocument => Ok(()),
+        Kind::Empty => {
+            let reason = "`{}`: the exporter could not print this record";
+            batch.problems.add(Code::EmptyRecord, Some(place), reason);
+            Ok(())
+        }
+        Kind::Unknown => {
+            let reason = "valid JSON, but no span, log, metric, profile or client record";
+            batch.problems.add(Code::UnknownRecord, Some(place), reason);
+            Ok(())
+        }
+    }
+}
+
+/// Parses `bytes`, with the reason in words where they are not valid.
+///
+/// # Errors
+/// What the JSON parser says, with line and column counted within the record.
+pub(super) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}

@@ -1,0 +1,153 @@
+//! What the user named: files, folders, globs and standard input.
+//!
+//! Only names are handled here; nothing looks at an extension except the
+//! listing of a folder, which takes `*.json`, `*.jsonl` and `*.gz`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::InputFile;
+
+/// Extensions that a folder's listing takes.
+const FOLDER_EXTENSIONS: [&str; 3] = ["json", "jsonl", "gz"];
+
+/// One input to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard input, written `-`.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+/// Why the inputs cannot be read at all.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// A name that is no file, folder or matching glob.
+    #[error(
+        "no such file, folder or match: {name}\nhint: quote a glob, or name the folder that holds the traces"
+    )]
+    NotFound {
+        /// The name as given.
+        name: String,
+    },
+    /// A folder in which there is nothing to read.
+    #[error("no *.json, *.jsonl or *.gz in folder: {name}\nhint: name the files themselves")]
+    EmptyFolder {
+        /// The folder as given.
+        name: String,
+    },
+    /// A pattern that is not a valid glob.
+    #[error("invalid glob: {name}: {reason}")]
+    Glob {
+        /// The pattern as given.
+        name: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// Standard input named twice.
+    #[error("standard input `-` is named twice\nhint: it can be read only once")]
+    StdinTwice,
+    /// The operating system refuses to open or read it.
+    #[error("cannot read {name}: {source}")]
+    Unreadable {
+        /// The file.
+        name: String,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Turns the arguments into sources, folders and globs expanded in sorted order.
+/// A file that is named twice, also through a folder, is read once.
+///
+/// # Errors
+/// [`SourceError`] for a name that leads to nothing.
+pub fn expand(names: &[PathBuf]) -> Result<Vec<Source>, SourceError> {
+    let mut sources = Vec::new();
+    for name in names {
+        for source in expand_one(name)? {
+            if !sources.contains(&source) {
+                sources.push(source);
+            } else if source == Source::Stdin {
+                return Err(SourceError::StdinTwice);
+            }
+        }
+    }
+    Ok(sources)
+}
+
+fn expand_one(name: &Path) -> Result<Vec<Source>, SourceError> {
+    if name.as_os_str() == "-" {
+        return Ok(vec![Source::Stdin]);
+    }
+    if name.is_dir() {
+        return folder(name);
+    }
+    if name.exists() {
+        return Ok(vec![Source::File(name.to_owned())]);
+    }
+    let text = name.display().to_string();
+    if !text.contains(['*', '?', '[']) {
+        return Err(SourceError::NotFound { name: text });
+    }
+    let paths = glob::glob(&text).map_err(|error| SourceError::Glob {
+        name: text.clone(),
+        reason: error.to_string(),
+    })?;
+    let mut found: Vec<_> = paths.flatten().filter(|path| path.is_file()).collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(SourceError::NotFound { name: text });
+    }
+    Ok(found.into_iter().map(Source::File).collect())
+}
+
+fn folder(name: &Path) -> Result<Vec<Source>, SourceError> {
+    let text = name.display().to_string();
+    let entries = std::fs::read_dir(name).map_err(|source| SourceError::Unreadable {
+        name: text.clone(),
+        source,
+    })?;
+    let wanted = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        path.is_file() && extension.is_some_and(|found| FOLDER_EXTENSIONS.contains(&found))
+    };
+    let mut paths: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(wanted)
+        .collect();
+    paths.sort();
+    if paths.is_empty() {
+        return Err(SourceError::EmptyFolder { name: text });
+    }
+    Ok(paths.into_iter().map(Source::File).collect())
+}
+
+impl Source {
+    /// Opens the source and hands its name and bytes to `read`.
+    ///
+    /// # Errors
+    /// [`SourceError::Unreadable`] when it cannot be opened, and what `read` returns.
+    pub fn with_bytes(
+        &self,
+        stdin: &mut dyn Read,
+        read: impl FnOnce(&str, &mut dyn Read) -> Result<InputFile, SourceError>,
+    ) -> Result<InputFile, SourceError> {
+        match self {
+            Self::Stdin => read("-", stdin),
+            Self::File(path) => {
+                let name = path.display().to_string();
+                match File::open(path) {
+                    Ok(mut file) => read(&name, &mut file),
+                    Err(source) => Err(SourceError::Unreadable { name, source }),
+                }
+            }
+        }
+    }
+}

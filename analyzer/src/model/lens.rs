@@ -1,0 +1,272 @@
+//! A dataset seen through a model: which span is of which kind.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::trace::dataset::{Dataset, SpanIndex};
+use crate::trace::names::Symbol;
+use crate::trace::span::{ResourceIndex, Value};
+use crate::trace::tree::Tree;
+use crate::units::Nanos;
+
+use super::schema::{Literal, Model, Part, SpanRule, Unit};
+
+/// Clock quantum of senders that stamp starts in whole milliseconds.
+const MILLISECOND: Nanos = Nanos(1_000_000);
+/// Clock quantum of everybody else.
+const NANOSECOND: Nanos = Nanos(1);
+
+/// A kind of a model, by its place among the model's kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(u16);
+
+/// Data, tree and model, with every span told its kind.
+pub struct Lens<'a> {
+    /// The spans.
+    pub data: &'a Dataset,
+    /// Their parents and children.
+    pub tree: &'a Tree,
+    /// The model.
+    pub model: &'a Model,
+    kinds: Vec<&'a str>,
+    rules: Vec<Option<u16>>,
+    kind_of_rule: Vec<Kind>,
+    quanta: HashMap<u32, Nanos>,
+}
+
+/// A rule with its texts looked up; a text that is not in the data fits nothing.
+struct Prepared<'a> {
+    rule: &'a SpanRule,
+    name: Option<Symbol>,
+    conditions: Vec<(Option<Symbol>, &'a Literal)>,
+    has: Option<Option<Symbol>>,
+}
+
+impl<'a> Lens<'a> {
+    /// Classifies every span of `data` by `model`.
+    #[must_use]
+    pub fn new(data: &'a Dataset, tree: &'a Tree, model: &'a Model) -> Self {
+        let mut kinds: Vec<&str> = Vec::new();
+        let mut kind_of_rule = Vec::new();
+        for rule in &model.spans {
+            let index = kinds
+                .iter()
+                .position(|kind| *kind == rule.kind)
+                .unwrap_or_else(|| {
+                    kinds.push(&rule.kind);
+                    kinds.len() - 1
+                });
+            kind_of_rule.push(Kind(u16::try_from(index).unwrap_or(u16::MAX)));
+        }
+        let prepared: Vec<_> = model
+            .spans
+            .iter()
+            .map(|rule| Prepared::new(rule, data))
+            .collect();
+        let rules = data.indices().map(|span| {
+            let found = prepared.iter().position(|rule| rule.fits(data, span))?;
+            u16::try_from(found).ok()
+        });
+        Self {
+            data,
+            tree,
+            model,
+            kinds,
+            rules: rules.collect(),
+            kind_of_rule,
+            quanta: quanta(data),
+        }
+    }
+
+    /// How many spans the model knows.
+    #[must_use]
+    pub fn known(&self) -> usize {
+        self.rules.iter().flatten().count()
+    }
+
+    /// The kind named `name`; every kind that a model names exists.
+    #[must_use]
+    pub fn kind(&self, name: &str) -> Option<Kind> {
+        let index = self.kinds.iter().position(|kind| *kind == name)?;
+        u16::try_from(index).ok().map(Kind)
+    }
+
+    /// The kinds named in a list.
+    #[must_use]
+    pub fn kinds(&self, names: &[String]) -> BTreeSet<Kind> {
+        names.iter().filter_map(|name| self.kind(name)).collect()
+    }
+
+    /// The rule that fits a span.
+    #[must_use]
+    pub fn rule(&self, span: SpanIndex) -> Option<&'a SpanRule> {
+        self.rules[span.0 as usize].map(|index| &self.model.spans[index as usize])
+    }
+
+    /// The kind of a span.
+    #[must_use]
+    pub fn kind_of(&self, span: SpanIndex) -> Option<Kind> {
+        self.rules[span.0 as usize].map(|index| self.kind_of_rule[index as usize])
+    }
+
+    /// The part of a run that a span belongs to.
+    #[must_use]
+    pub fn part(&self, span: SpanIndex) -> Option<Part> {
+        self.rule(span).map(|rule| rule.part)
+    }
+
+    /// All spans of a kind, in canonical order.
+    pub fn all(&self, kind: Kind) -> impl Iterator<Item = SpanIndex> + '_ {
+        self.data
+            .indices()
+            .filter(move |span| self.kind_of(*span) == Some(kind))
+    }
+
+    /// Spans below `span`, itself included, grouped by kind, each group by start.
+    #[must_use]
+    pub fn below(&self, span: SpanIndex) -> BTreeMap<Kind, Vec<SpanIndex>> {
+        let mut found = self.tree.descendants(span, |_| true);
+        found.push(span);
+        self.by_kind(found)
+    }
+
+    /// Groups spans by kind, each group by start, then canonical order.
+    #[must_use]
+    pub fn by_kind(&self, spans: Vec<SpanIndex>) -> BTreeMap<Kind, Vec<SpanIndex>> {
+        let mut groups: BTreeMap<Kind, Vec<SpanIndex>> = BTreeMap::new();
+        for span in spans {
+            if let Some(kind) = self.kind_of(span) {
+                groups.entry(kind).or_default().push(span);
+            }
+        }
+        for group in groups.values_mut() {
+            group.sort_by_key(|span| (self.data.span(*span).start(), *span));
+            group.dedup();
+        }
+        groups
+    }
+
+    /// The value of a span's attribute.
+    #[must_use]
+    pub fn attribute(&self, span: SpanIndex, key: &str) -> Option<Value> {
+        self.data.span(span).attribute(self.data.names.find(key)?)
+    }
+
+    /// The attribute as text.
+    #[must_use]
+    pub fn text(&self, span: SpanIndex, key: &str) -> Option<&'a str> {
+        match self.attribute(span, key)? {
+            Value::Text(symbol) => Some(self.data.names.text(symbol)),
+            _ => None,
+        }
+    }
+
+    /// The resource attribute as text.
+    #[must_use]
+    pub fn resource_text(&self, span: SpanIndex, key: &str) -> Option<&'a str> {
+        match self
+            .data
+            .resource_attribute(span, self.data.names.find(key)?)?
+        {
+            Value::Text(symbol) => Some(self.data.names.text(symbol)),
+            _ => None,
+        }
+    }
+
+    /// The attribute as a length of time.
+    #[must_use]
+    pub fn length(&self, span: SpanIndex, key: &str, unit: Unit) -> Option<Nanos> {
+        to_nanos(self.attribute(span, key)?, unit)
+    }
+
+    /// What a prefix rule leaves of a span's name.
+    #[must_use]
+    pub fn rest_of_name(&self, span: SpanIndex) -> &'a str {
+        let name = self.data.names.text(self.data.span(span).name);
+        let prefix = self.rule(span).and_then(|rule| rule.name_prefix.as_deref());
+        prefix
+            .and_then(|prefix| name.strip_prefix(prefix))
+            .unwrap_or(name)
+    }
+
+    /// Clock quantum of the process that made a span: 1 ms where all its starts
+    /// are whole milliseconds, else 1 ns.
+    #[must_use]
+    pub fn quantum(&self, span: SpanIndex) -> Nanos {
+        self.quanta
+            .get(&self.data.span(span).resource.0)
+            .copied()
+            .unwrap_or(NANOSECOND)
+    }
+}
+
+/// Whether an attribute has the value of a rule.
+#[must_use]
+pub fn equals(data: &Dataset, value: Value, literal: &Literal) -> bool {
+    match (value, literal) {
+        (Value::Text(symbol), Literal::Text(text)) => data.names.text(symbol) == text,
+        (Value::Bool(value), Literal::Bool(literal)) => value == *literal,
+        (value, Literal::Int(literal)) => value.integer() == Some(*literal),
+        _ => false,
+    }
+}
+
+/// An attribute's value as a length of time; only milliseconds are one.
+#[must_use]
+pub fn to_nanos(value: Value, unit: Unit) -> Option<Nanos> {
+    match unit {
+        Unit::Ms => Nanos::from_ms(value.number()?).filter(|length| length.0 >= 0),
+        Unit::Bytes => None,
+    }
+}
+
+impl<'a> Prepared<'a> {
+    fn new(rule: &'a SpanRule, data: &Dataset) -> Self {
+        let find = |text: &String| data.names.find(text);
+        Self {
+            rule,
+            name: rule.name.as_ref().and_then(find),
+            conditions: rule
+                .conditions
+                .iter()
+                .map(|(key, value)| (find(key), value))
+                .collect(),
+            has: rule.has.as_ref().map(find),
+        }
+    }
+
+    fn fits(&self, data: &Dataset, index: SpanIndex) -> bool {
+        let span = data.span(index);
+        if self.rule.name.is_some() && self.name != Some(span.name) {
+            return false;
+        }
+        if let Some(prefix) = &self.rule.name_prefix
+            && !data.names.text(span.name).starts_with(prefix.as_str())
+        {
+            return false;
+        }
+        if let Some(key) = self.has
+            && key.is_none_or(|key| span.attribute(key).is_none())
+        {
+            return false;
+        }
+        let holds = |(key, literal): &(Option<Symbol>, &Literal)| {
+            let value = key.and_then(|key| span.attribute(key));
+            value.is_some_and(|value| equals(data, value, literal))
+        };
+        self.conditions.iter().all(holds)
+    }
+}
+
+fn quanta(data: &Dataset) -> HashMap<u32, Nanos> {
+    let mut quanta = HashMap::new();
+    for span in &data.spans {
+        let ResourceIndex(resource) = span.resource;
+        let whole = i64::try_from(span.start().0).is_ok_and(|start| start % MILLISECOND.0 == 0);
+        let quantum = if whole { MILLISECOND } else { NANOSECOND };
+        quanta
+            .entry(resource)
+            .and_modify(|old: &mut Nanos| *old = (*old).min(quantum))
+            .or_insert(quantum);
+    }
+    quanta
+}

@@ -1,0 +1,167 @@
+//! Numbers and texts as people read them.
+//!
+//! A time shows no more digits than its clock can tell apart, and values below
+//! a millisecond are printed in microseconds. Text that came out of a trace is
+//! data: control characters, escape sequences and direction overrides are made
+//! visible.
+
+use std::fmt::Write as _;
+
+use crate::units::Nanos;
+
+use super::Amount;
+
+const NANOS_PER_MS: f64 = 1e6;
+const NANOS_PER_US: f64 = 1e3;
+const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
+/// What stands where there is no number.
+pub const NONE: &str = "–";
+
+/// A time with its unit, to four significant digits and no finer than `quantum`.
+#[must_use]
+pub fn time(value: Nanos, quantum: Nanos) -> String {
+    let magnitude = value.0.unsigned_abs();
+    // A coarse clock cannot tell microseconds: such a value stays in ms.
+    if magnitude < 1_000_000 && quantum.0 < 1_000_000 && magnitude > 0 {
+        let digits =
+            significant(magnitude as f64 / NANOS_PER_US).min(decimals(quantum, NANOS_PER_US));
+        format!(
+            "{:.digits$} µs",
+            rounded(value.0 as f64 / NANOS_PER_US, digits)
+        )
+    } else {
+        let digits =
+            significant(magnitude as f64 / NANOS_PER_MS).min(decimals(quantum, NANOS_PER_MS));
+        format!(
+            "{:.digits$} ms",
+            rounded(value.0 as f64 / NANOS_PER_MS, digits)
+        )
+    }
+}
+
+/// Decimals that give four significant digits, three at most.
+fn significant(value: f64) -> usize {
+    match value {
+        value if value >= 1000.0 => 1,
+        value if value >= 100.0 => 1,
+        value if value >= 10.0 => 2,
+        _ => 3,
+    }
+}
+
+/// Decimals that a quantum allows in a unit of `unit` nanoseconds.
+fn decimals(quantum: Nanos, unit: f64) -> usize {
+    let mut steps = unit / quantum.0.max(1) as f64;
+    let mut digits = 0;
+    while steps >= 10.0 && digits < 9 {
+        steps /= 10.0;
+        digits += 1;
+    }
+    digits
+}
+
+/// Rounds half away from zero, as people do by hand, not half to even.
+fn rounded(value: f64, digits: usize) -> f64 {
+    let scale = 10f64.powi(i32::try_from(digits).unwrap_or(0));
+    (value * scale).round() / scale
+}
+
+/// A signed time, for differences.
+#[must_use]
+pub fn signed_time(value: Nanos, quantum: Nanos) -> String {
+    let text = time(value, quantum);
+    if value.0 > 0 {
+        format!("+{text}")
+    } else {
+        text
+    }
+}
+
+/// An amount with its unit; `quantum` applies to times.
+#[must_use]
+pub fn amount(value: Amount, quantum: Nanos) -> String {
+    match value {
+        Amount::Time(nanos) => time(nanos, quantum),
+        Amount::Bytes(bytes) => format!("{:.1} MiB", bytes as f64 / BYTES_PER_MIB),
+        Amount::Ratio(millionths) => percent(millionths as f64 / 1e6),
+    }
+}
+
+/// A ratio as a percentage with one decimal.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    format!("{:.1} %", rounded(ratio * 100.0, 1))
+}
+
+/// A correlation or slope with two decimals.
+#[must_use]
+pub fn coefficient(value: f64) -> String {
+    format!("{:.2}", rounded(value, 2))
+}
+
+/// The text of an optional value.
+#[must_use]
+pub fn or_none<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), print)
+}
+
+/// Text from outside, safe to write to a terminal: what could steer one is
+/// written as `\u{…}`.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for char in text.chars() {
+        if steers(char) {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(char));
+        } else {
+            safe.push(char);
+        }
+    }
+    safe
+}
+
+/// Control characters, and the marks that reorder or hide text.
+fn steers(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{061c}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(nanos: i64, quantum: i64, expected: &str) {
+        assert_eq!(time(Nanos(nanos), Nanos(quantum)), expected);
+    }
+
+    #[test]
+    fn digits_never_exceed_the_clock() {
+        check(605_736_512, 1, "605.7 ms");
+        check(605_736_512, 1_000_000, "606 ms");
+        check(12_345_678, 10_000, "12.35 ms");
+        check(1_234_567, 1, "1.235 ms");
+        check(1_234_567, 100_000, "1.2 ms");
+        check(1_034_500_000, 1_000_000, "1035 ms");
+    }
+
+    #[test]
+    fn below_a_millisecond_it_is_microseconds() {
+        check(999_999, 1, "1000.0 µs");
+        check(23_456, 1, "23.46 µs");
+        check(168_000, 10_000, "168 µs");
+        check(400_000, 1_000_000, "0 ms");
+        check(0, 1, "0.000 ms");
+        check(-23_456, 1, "-23.46 µs");
+    }
+
+    #[test]
+    fn text_from_traces_cannot_steer_a_terminal() {
+        assert_eq!(
+            escape("a\u{1b}[31mb\u{202e}c\n"),
+            "a\\u{1b}[31mb\\u{202e}c\\u{a}"
+        );
+        assert_eq!(escape("POST /session ü"), "POST /session ü");
+    }
+}

@@ -1,0 +1,51 @@
+//! Statistics: one formula a file, with its definition, its source, its
+//! degenerate cases and golden values made outside of this program
+//! (`tests/goldens/make_stats.py`).
+//!
+//! Everything here is pure and takes plain numbers. What cannot be computed is
+//! `None` or a reason, never NaN.
+
+pub mod attribution;
+pub mod correlation;
+pub mod hodges_lehmann;
+pub mod order_interval;
+pub mod quantile;
+pub mod signed_rank;
+pub mod variance;
+
+/// Why a statistic is undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undefined {
+    /// Fewer values than the formula needs.
+    TooFew {
+        /// How many there are.
+        n: usize,
+        /// How many it needs.
+        needs: usize,
+    },
+    /// One of the two samples does not vary.
+    NoVariance,
+    /// More values than the method is bounded to.
+    TooMany {
+        /// How many there are.
+        n: usize,
+        /// The bound.
+        most: usize,
+    },
+}
+
+impl std::fmt::Display for Undefined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooFew { n, needs } => write!(f, "n = {n}, needs {needs}"),
+            Self::NoVariance => f.write_str("zero variance"),
+            Self::TooMany { n, most } => write!(f, "n = {n}, bounded to {most}"),
+        }
+    }
+}
+
+/// Arithmetic mean; `None` for no values.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,179 @@
+//! All spans in one order, without duplicates.
+//!
+//! The order is by trace, span id and start, so that the report is the same
+//! whatever order the files, lines and spans came in.
+
+use std::cmp::Ordering;
+
+use crate::input::batch::Batch;
+use crate::input::client::ClientRecord;
+use crate::input::profile::{PhaseProfile, SessionProfile};
+use crate::problems::{Code, Problems};
+
+use super::names::{Names, Symbol};
+use super::span::{Resource, Span, SpanId, TraceId, Value, attribute};
+
+/// Index of a span in its [`Dataset`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpanIndex(pub u32);
+
+/// Records read, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Spans as they stood in the input, duplicates included.
+    pub spans: u64,
+    /// Log records; not analysed.
+    pub logs: u64,
+    /// Metrics; not analysed.
+    pub metrics: u64,
+    /// Phase profiles and session profiles.
+    pub profiles: u64,
+}
+
+/// Everything that was read, in canonical order.
+#[derive(Debug, Default)]
+pub struct Dataset {
+    /// The texts.
+    pub names: Names,
+    /// Spans by trace id, span id.
+    pub spans: Vec<Span>,
+    /// Resources; only indexed, in no meaningful order.
+    pub resources: Vec<Resource>,
+    /// Phase profiles, by channel id, kind and session id.
+    pub profiles: Vec<PhaseProfile>,
+    /// Session profiles of a qwen agent, by session id.
+    pub session_profiles: Vec<SessionProfile>,
+    /// Client records, by label.
+    pub clients: Vec<ClientRecord>,
+    /// Records read.
+    pub counts: Counts,
+}
+
+impl Dataset {
+    /// Orders a batch and drops repeated spans.
+    #[must_use]
+    pub fn from_batch(batch: Batch) -> (Self, Problems) {
+        let Batch {
+            names,
+            mut spans,
+            resources,
+            mut profiles,
+            mut session_profiles,
+            mut clients,
+            counts,
+            mut problems,
+            ..
+        } = batch;
+        spans.sort_by(|a, b| compare(&names, a, b));
+        let spans = without_repeats(spans, &names, &mut problems);
+        profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        profiles.dedup();
+        session_profiles.sort_by(|a, b| a.session.cmp(&b.session));
+        session_profiles.dedup();
+        clients.sort_by(|a, b| a.values().cmp(b.values()));
+        clients.dedup();
+        let dataset = Self {
+            names,
+            spans,
+            resources,
+            profiles,
+            session_profiles,
+            clients,
+            counts,
+        };
+        (dataset, problems)
+    }
+
+    /// The span at `index`; indices of this dataset only.
+    #[must_use]
+    pub fn span(&self, index: SpanIndex) -> &Span {
+        &self.spans[index.0 as usize]
+    }
+
+    /// All indices, in canonical order.
+    pub fn indices(&self) -> impl Iterator<Item = SpanIndex> + use<> {
+        (0..u32::try_from(self.spans.len()).unwrap_or(u32::MAX)).map(SpanIndex)
+    }
+
+    /// Finds a span by its ids.
+    #[must_use]
+    pub fn find(&self, trace: TraceId, id: SpanId) -> Option<SpanIndex> {
+        let found = self
+            .spans
+            .binary_search_by(|span| (span.trace, span.id).cmp(&(trace, id)));
+        found
+            .ok()
+            .and_then(|index| u32::try_from(index).ok())
+            .map(SpanIndex)
+    }
+
+    /// The resource attribute `key` of a span.
+    #[must_use]
+    pub fn resource_attribute(&self, span: SpanIndex, key: Symbol) -> Option<Value> {
+        let resource = self.resources.get(self.span(span).resource.0 as usize)?;
+        attribute(&resource.attributes, key)
+    }
+
+    /// The value as text, where it is text.
+    #[must_use]
+    pub fn text(&self, value: Value) -> Option<&str> {
+        match value {
+            Value::Text(symbol) => Some(self.names.text(symbol)),
+            _ => None,
+        }
+    }
+}
+
+/// Canonical order; spans that compare equal are interchangeable.
+fn compare(names: &Names, a: &Span, b: &Span) -> Ordering {
+    let key = |span: &Span| (span.trace, span.id, span.interval);
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| names.text(a.name).cmp(names.text(b.name)))
+        .then_with(|| {
+            if a == b {
+                Ordering::Equal
+            } else {
+                describe(names, a).cmp(&describe(names, b))
+            }
+        })
+}
+
+/// All that is said about a span, in words: the tie-break of spans that share
+/// ids and times, which is rare.
+fn describe(names: &Names, span: &Span) -> String {
+    let mut text = format!("{:?}{:?}", span.parent, span.status);
+    for (key, value) in &span.attributes {
+        text.push_str(names.text(*key));
+        text.push_str(&value.print(names));
+    }
+    text
+}
+
+fn without_repeats(spans: Vec<Span>, names: &Names, problems: &mut Problems) -> Vec<Span> {
+    let mut kept: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match kept.last() {
+            Some(last) if (last.trace, last.id) == (span.trace, span.id) => {
+                let (code, reason) = if *last == span {
+                    (
+                        Code::DuplicateSpan,
+                        "is in the input more than once; counted once",
+                    )
+                } else {
+                    (
+                        Code::ConflictingSpan,
+                        "shares its id with a different span; the earlier one is kept",
+                    )
+                };
+                problems.add(
+                    code,
+                    None,
+                    format!("span `{}` {reason}", names.text(span.name)),
+                );
+            }
+            _ => kept.push(span),
+        }
+    }
+    kept
+}

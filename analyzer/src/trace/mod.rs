@@ -1,0 +1,10 @@
+//! Spans in memory and how they hang together.
+//!
+//! [`names`] interns every text, [`span`] holds the records, [`dataset`] puts
+//! them into one order that no order of reading can change, [`tree`] finds
+//! parents and children. Nothing here knows a model or reads a file.
+
+pub mod dataset;
+pub mod names;
+pub mod span;
+pub mod tree;
