@@ -136,7 +136,7 @@ fn window(
     if frame.span.is_none() {
         quantum = quantum.max(resolution(&frame, &drafts));
     }
-    Some(cut(rule, Frame { quantum, ..frame }, drafts, problems))
+    Some(cut(rule, &Frame { quantum, ..frame }, drafts, problems))
 }
 
 fn frame(lens: &Lens<'_>, run: &Run<'_>, source: &WindowSource) -> Option<Frame> {
@@ -272,7 +272,7 @@ fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec
 /// Lays stages without times, then cuts the window.
 fn cut(
     rule: &WindowRule,
-    frame: Frame,
+    frame: &Frame,
     mut drafts: Vec<Draft>,
     problems: &mut Problems,
 ) -> RunWindow {
@@ -387,5 +387,5 @@ fn profile_window(
         quantum: Nanos(1),
     };
     let quantum = resolution(&frame, &drafts);
-    Some(cut(rule, Frame { quantum, ..frame }, drafts, problems))
+    Some(cut(rule, &Frame { quantum, ..frame }, drafts, problems))
 }

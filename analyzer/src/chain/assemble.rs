@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::lens::{Kind, Lens, equals};
 use crate::model::schema::{Literal, Part};
 use crate::trace::dataset::SpanIndex;
-use crate::trace::span::Status;
+use crate::trace::span::{Status, Value};
 use crate::units::Timestamp;
 
 use super::join::{ChannelKey, Channels, channel_of};
@@ -159,7 +159,7 @@ fn outcome(lens: &Lens<'_>, span: SpanIndex, below: &ByKind) -> Outcome {
     }
     let http = lens
         .attribute(span, coldpath_trace_format::attributes::HTTP_STATUS)
-        .and_then(|value| value.integer());
+        .and_then(Value::integer);
     let made = lens
         .kind(&chain.created_by)
         .is_some_and(|kind| below.contains_key(&kind));
@@ -347,7 +347,7 @@ fn attach_measured<'a>(
             lens.attribute(span, key)
                 .is_some_and(|value| equals(lens.data, value, &Literal::Bool(true)))
         };
-        let number = |key: &str| lens.attribute(span, key).and_then(|value| value.integer());
+        let number = |key: &str| lens.attribute(span, key).and_then(Value::integer);
         run.warmup = truth(&measured.warmup);
         lens.text(span, &measured.cohort)
             .unwrap_or("")

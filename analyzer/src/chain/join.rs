@@ -6,7 +6,7 @@ use crate::model::lens::Lens;
 use crate::model::schema::Join;
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Value, attribute};
-use crate::units::Nanos;
+use crate::units::{Interval, Nanos};
 
 use super::ByKind;
 
@@ -24,10 +24,8 @@ pub fn channel_of<'a>(
     below: &ByKind,
     channels: &Channels<'a>,
 ) -> Option<ChannelKey<'a>> {
-    let joins = lens.model.chain.joins.iter();
-    joins
-        .flat_map(|join| apply(lens, join, process, below, channels))
-        .next()
+    let mut joins = lens.model.chain.joins.iter();
+    joins.find_map(|join| apply(lens, join, process, below, channels))
 }
 
 fn apply<'a>(
@@ -67,7 +65,7 @@ fn apply<'a>(
                     .filter(|span| lens.kind_of(**span) == Some(kind));
                 let shared =
                     channel.filter_map(|span| lens.data.span(*span).interval.within(waiting));
-                shared.map(|part| part.length()).max().unwrap_or(Nanos(0))
+                shared.map(Interval::length).max().unwrap_or(Nanos(0))
             };
             let same = channels.iter().filter(|((owner, _), _)| *owner == process);
             let best = same.map(|(key, members)| (overlap(members), *key)).max()?;

@@ -6,7 +6,7 @@
 use crate::model::lens::Lens;
 use crate::model::schema::{Edge, MetricRule, MetricSource, ResourceCondition, Unit};
 use crate::trace::dataset::SpanIndex;
-use crate::trace::span::Status;
+use crate::trace::span::{Status, Value};
 use crate::units::{Nanos, Timestamp, difference};
 
 use super::{Run, clients};
@@ -48,7 +48,7 @@ fn from_source(lens: &Lens<'_>, run: &Run<'_>, unit: Unit, source: &MetricSource
             let span = run.first(lens, on);
             let value = span
                 .and_then(|span| lens.attribute(span, attribute))
-                .and_then(|value| value.integer());
+                .and_then(Value::integer);
             value.map_or_else(
                 || Figure::Absent(format!("`{on}` has no {attribute}")),
                 Figure::Value,
@@ -69,9 +69,9 @@ fn from_source(lens: &Lens<'_>, run: &Run<'_>, unit: Unit, source: &MetricSource
                 Unit::Ms => Nanos::from_decimal_ms(client.get(path)?).map(|value| value.0),
                 Unit::Bytes => client.get(path)?.parse::<i64>().ok()?.checked_mul(KIB),
             };
-            let less = minus.as_ref().map_or(Some(0), read);
+            let subtrahend = minus.as_ref().map_or(Some(0), read);
             let value = read(record)
-                .zip(less)
+                .zip(subtrahend)
                 .and_then(|(value, less)| value.checked_sub(less));
             value.map_or_else(
                 || Figure::Absent(format!("the client record has no {record}")),

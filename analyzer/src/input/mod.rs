@@ -90,16 +90,10 @@ fn read_one(
     }
     // The tail behind damaged data belongs to the checksum all the same.
     std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unreadable)?;
-    let sha256 = hashed
-        .hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
     Ok(InputFile {
         name: name.to_owned(),
         bytes: hashed.bytes,
-        sha256,
+        sha256: format!("{:x}", hashed.hash.finalize()),
     })
 }
 

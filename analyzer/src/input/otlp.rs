@@ -110,6 +110,10 @@ struct KeyValue<'a> {
 }
 
 /// One field is set; the others say nothing.
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields bear the names of the wire format"
+)]
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct AnyValue<'a> {

@@ -14,6 +14,9 @@ use super::InputFile;
 /// Extensions that a folder's listing takes.
 const FOLDER_EXTENSIONS: [&str; 3] = ["json", "jsonl", "gz"];
 
+/// Folders within folders that a listing enters: an experiment has two levels.
+const FOLDER_DEPTH_MAX: usize = 8;
+
 /// One input to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -107,24 +110,33 @@ fn expand_one(name: &Path) -> Result<Vec<Source>, SourceError> {
     Ok(found.into_iter().map(Source::File).collect())
 }
 
+/// Every matching file below a folder, sorted by path. Symbolic links to
+/// folders are not followed, so there is no way round in a circle.
 fn folder(name: &Path) -> Result<Vec<Source>, SourceError> {
-    let text = name.display().to_string();
-    let entries = std::fs::read_dir(name).map_err(|source| SourceError::Unreadable {
-        name: text.clone(),
-        source,
-    })?;
-    let wanted = |path: &PathBuf| {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        path.is_file() && extension.is_some_and(|found| FOLDER_EXTENSIONS.contains(&found))
-    };
-    let mut paths: Vec<_> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(wanted)
-        .collect();
+    let mut paths = Vec::new();
+    let mut open = vec![(name.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        let unreadable = |source| SourceError::Unreadable {
+            name: folder.display().to_string(),
+            source,
+        };
+        for entry in std::fs::read_dir(&folder).map_err(unreadable)?.flatten() {
+            let path = entry.path();
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let wanted = extension.is_some_and(|found| FOLDER_EXTENSIONS.contains(&found));
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if depth < FOLDER_DEPTH_MAX {
+                    open.push((path, depth + 1));
+                }
+            } else if wanted && path.is_file() {
+                paths.push(path);
+            }
+        }
+    }
     paths.sort();
     if paths.is_empty() {
-        return Err(SourceError::EmptyFolder { name: text });
+        let name = name.display().to_string();
+        return Err(SourceError::EmptyFolder { name });
     }
     Ok(paths.into_iter().map(Source::File).collect())
 }

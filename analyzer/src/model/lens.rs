@@ -33,12 +33,24 @@ pub struct Lens<'a> {
     quanta: HashMap<u32, Nanos>,
 }
 
+/// An attribute that a rule demands.
+#[derive(Clone, Copy)]
+enum Required {
+    /// None.
+    Nothing,
+    /// One that no span of the data has.
+    Never,
+    /// This one.
+    Key(Symbol),
+}
+
 /// A rule with its texts looked up; a text that is not in the data fits nothing.
 struct Prepared<'a> {
     rule: &'a SpanRule,
     name: Option<Symbol>,
     conditions: Vec<(Option<Symbol>, &'a Literal)>,
-    has: Option<Option<Symbol>>,
+    /// Attribute that must be there, where the rule names one.
+    has: Required,
 }
 
 impl<'a> Lens<'a> {
@@ -230,7 +242,10 @@ impl<'a> Prepared<'a> {
                 .iter()
                 .map(|(key, value)| (find(key), value))
                 .collect(),
-            has: rule.has.as_ref().map(find),
+            has: match rule.has.as_ref() {
+                None => Required::Nothing,
+                Some(key) => data.names.find(key).map_or(Required::Never, Required::Key),
+            },
         }
     }
 
@@ -244,9 +259,12 @@ impl<'a> Prepared<'a> {
         {
             return false;
         }
-        if let Some(key) = self.has
-            && key.is_none_or(|key| span.attribute(key).is_none())
-        {
+        let there = match self.has {
+            Required::Nothing => true,
+            Required::Never => false,
+            Required::Key(key) => span.attribute(key).is_some(),
+        };
+        if !there {
             return false;
         }
         let holds = |(key, literal): &(Option<Symbol>, &Literal)| {

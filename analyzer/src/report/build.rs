@@ -14,6 +14,7 @@ use crate::model::schema::{DrillRule, GroupRule, Unit};
 use crate::problems::Problems;
 use crate::stats::attribution;
 use crate::stats::quantile::{Definition, median};
+use crate::trace::span::Value;
 use crate::units::Nanos;
 
 use super::cohorts::{self, Table};
@@ -337,7 +338,7 @@ fn sched(
             Some(kind) => row.run.first(lens, kind)?,
             None => *stage.spans.first()?,
         };
-        let read = |key: &str| lens.attribute(span, key).and_then(|value| value.number());
+        let read = |key: &str| lens.attribute(span, key).and_then(Value::number);
         let (on, waiting) = (read(&rule.cpu)?, read(&rule.runq)?);
         cpu.push(on);
         runq.push(waiting);

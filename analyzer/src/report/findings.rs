@@ -56,10 +56,10 @@ fn parts(window: &WindowReport) -> impl Iterator<Item = &StageReport> {
 }
 
 /// The part with the largest value; of equals the first.
-fn largest<'a>(
-    window: &'a WindowReport,
+fn largest(
+    window: &WindowReport,
     value: impl Fn(&StageReport) -> Option<f64>,
-) -> Option<(&'a StageReport, f64)> {
+) -> Option<(&StageReport, f64)> {
     let valued = parts(window).filter_map(|stage| Some((stage, value(stage)?)));
     valued.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
@@ -73,7 +73,9 @@ fn dominant_stage(window: &WindowReport) -> Option<Finding> {
         window.title.to_lowercase()
     );
     if let Some(variance) = stage.variance_share {
-        text.push_str(&format!(" and {} of its variance", percent(variance)));
+        text.push_str(" and ");
+        text.push_str(&percent(variance));
+        text.push_str(" of its variance");
     }
     let values = vec![
         ("window", json!(window.name)),

@@ -1,5 +1,7 @@
 //! The report laid out in sections, before it is drawn as a table or Markdown.
 
+use std::fmt::Write as _;
+
 use crate::units::Nanos;
 
 use super::numbers::{NONE, amount, coefficient, escape, or_none, percent, signed_time, time};
@@ -78,17 +80,16 @@ fn coverage(report: &Report) -> Section {
         (runs.warmup, "warm-up left out"),
     ];
     for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
-        first.push_str(&format!("; {count} {what}"));
+        // Writing to a String cannot fail.
+        let _ = write!(first, "; {count} {what}");
     }
     let mut second = format!(
         "{} files; {} spans, {} logs, {} metrics, {} profiles parsed",
         report.input.files, records.spans, records.logs, records.metrics, records.profiles
     );
     if runs.profile_joins.of > 0 {
-        second.push_str(&format!(
-            "; profile joins {}/{}",
-            runs.profile_joins.joined, runs.profile_joins.of
-        ));
+        let joins = runs.profile_joins;
+        let _ = write!(second, "; profile joins {}/{}", joins.joined, joins.of);
     }
     let mut lines = vec![first, second];
     lines.extend(runs.incomplete.iter().map(|one| {
@@ -158,7 +159,7 @@ fn window(window: &WindowReport) -> Section {
     let row = |stage: &StageReport| {
         let mut name = escape(&stage.name);
         if stage.n_present < stage.n && stage.name != window.unattributed.name {
-            name.push_str(&format!(" ({}/{})", stage.n_present, stage.n));
+            let _ = write!(name, " ({}/{})", stage.n_present, stage.n);
         }
         vec![
             name,

@@ -62,7 +62,7 @@ fn markdown(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
         }
         writeln!(out, "### {}\n", section.title)?;
-        for line in section.lines.iter() {
+        for line in &section.lines {
             writeln!(out, "- {}", line.replace('|', "\\|"))?;
         }
         if let Some(grid) = &section.grid {

@@ -6,7 +6,7 @@
 //! shortcut is not; slope = Σ(x−x̄)(y−ȳ) / Σ(x−x̄)², units of y a unit of x.
 //! n < 3 or no variance in x or y, decided on exact equality: undefined.
 
-use super::{Undefined, mean};
+use super::{Undefined, is_constant, mean};
 
 /// z for a two-sided 95 % interval, Φ⁻¹(0.975).
 pub const Z_975: f64 = 1.959_963_984_540_054;
@@ -48,8 +48,7 @@ pub fn correlate(pairs: &[(f64, f64)]) -> Result<Correlation, Undefined> {
 }
 
 fn pearson(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
-    let constant = |values: &[f64]| values.windows(2).all(|pair| pair[0] == pair[1]);
-    if constant(x) || constant(y) {
+    if is_constant(x) || is_constant(y) {
         return None;
     }
     let (mean_x, mean_y) = (mean(x)?, mean(y)?);
@@ -74,6 +73,7 @@ fn fisher(r: f64, n: usize) -> Option<(f64, f64)> {
 }
 
 /// Ranks from 1; equal values share the mean of their ranks.
+#[expect(clippy::float_cmp, reason = "a tie is exact equality")]
 fn mid_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -85,7 +85,7 @@ fn mid_ranks(values: &[f64]) -> Vec<f64> {
             .take_while(|index| values[**index] == values[order[from]])
             .count();
         // Ranks from+1 ..= from+same, their mean:
-        let rank = from as f64 + (same as f64 + 1.0) / 2.0;
+        let rank = f64::midpoint(from as f64 + 1.0, (from + same) as f64);
         for index in &order[from..from + same] {
             ranks[*index] = rank;
         }

@@ -1,7 +1,7 @@
 //! Hodges–Lehmann shift of paired differences, with a 95 % interval.
 //!
-//! For differences d_1 … d_n the estimate is the median of the n(n+1)/2 Walsh
-//! averages (d_i + d_j)/2, i ≤ j; the interval runs from their k-th smallest to
+//! For differences `d_1 … d_n` the estimate is the median of the n(n+1)/2 Walsh
+//! averages `(d_i + d_j)/2`, i ≤ j; the interval runs from their k-th smallest to
 //! their k-th largest, k from the signed-rank distribution. Source: Hodges and
 //! Lehmann 1963; Hollander and Wolfe, sections 3.2 and 3.3. Assumes differences
 //! symmetric about the shift. n = 0: undefined. n < 6: no interval.

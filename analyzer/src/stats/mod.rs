@@ -44,6 +44,14 @@ impl std::fmt::Display for Undefined {
     }
 }
 
+/// Whether all values are the same, decided exactly: only then is a variance
+/// zero, and a quotient by it undefined.
+#[must_use]
+#[expect(clippy::float_cmp, reason = "exact equality is the definition")]
+pub fn is_constant(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[0] == pair[1])
+}
+
 /// Arithmetic mean; `None` for no values.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {

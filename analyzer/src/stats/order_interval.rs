@@ -1,7 +1,7 @@
 //! Distribution-free interval for a quantile, from two order statistics.
 //!
-//! [x_(l), x_(u)] covers the p-quantile with probability
-//! Σ_{k=l}^{u−1} C(n,k) p^k (1−p)^{n−k}. l is the largest index with
+//! `[x_(l), x_(u)]` covers the p-quantile with probability
+//! `Σ_{k=l}^{u−1} C(n,k) p^k (1−p)^(n−k)`. l is the largest index with
 //! P(B < l) ≤ α/2 and u the smallest with P(B ≥ u) ≤ α/2, B ~ Binomial(n, p).
 //! Where one side has no such index, the extreme order statistic stands there
 //! and what is left of α goes to the other side; where even that exceeds α
@@ -59,7 +59,7 @@ pub fn order_interval(n: usize, p: f64) -> OrderInterval {
     }
 }
 
-/// Probability that the p-quantile lies outside of [x_(1), x_(n)].
+/// Probability that the p-quantile lies outside of `[x_(1), x_(n)]`.
 fn miss_at_extremes(n: usize, p: f64) -> f64 {
     exponent(p, n) + exponent(1.0 - p, n)
 }
@@ -75,9 +75,9 @@ fn largest(n: usize, holds: impl Fn(usize) -> bool) -> usize {
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
         if holds(middle) {
-            good = middle
+            good = middle;
         } else {
-            bad = middle
+            bad = middle;
         }
     }
     good

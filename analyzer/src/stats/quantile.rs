@@ -1,8 +1,8 @@
 //! Sample quantiles under a named definition.
 //!
-//! For sorted x_1 ≤ … ≤ x_n and 0 ≤ p ≤ 1:
-//! *type 7*: h = (n − 1)p + 1, Q = x_⌊h⌋ + (h − ⌊h⌋)(x_⌊h⌋+1 − x_⌊h⌋);
-//! *nearest rank*: Q = x_⌈np⌉, x_1 for p = 0.
+//! For sorted `x_1 ≤ … ≤ x_n` and 0 ≤ p ≤ 1:
+//! *type 7*: `h = (n − 1)p + 1`, `Q = x_⌊h⌋ + (h − ⌊h⌋)(x_(⌊h⌋+1) − x_⌊h⌋)`;
+//! *nearest rank*: `Q = x_⌈np⌉`, and `x_1` for p = 0.
 //! Source: Hyndman and Fan, "Sample quantiles in statistical packages" (1996),
 //! definition 7, the default of R and numpy. n = 0: undefined. n = 1: the value.
 //!

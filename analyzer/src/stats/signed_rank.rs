@@ -71,7 +71,8 @@ mod tests {
     #[test]
     fn small_distributions_are_counted() {
         assert_eq!(subset_counts(3), [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0]);
-        assert_eq!(subset_counts(50).iter().sum::<f64>(), 2f64.powi(50));
+        let all: f64 = subset_counts(50).iter().sum();
+        assert!((all - 2f64.powi(50)).abs() < 0.5);
     }
 
     #[test]

@@ -1,55 +1,20 @@
 //! The twelve real cold captures against figures that a separate Python script
 //! computed (`goldens/qwen_cold.py`, which shares no code with this crate).
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use serde_json::Value;
+
+use crate::support::{fixture, named, report};
 
 /// Figures are compared to 0.01 ms.
 const TOLERANCE_MS: f64 = 0.01;
 
-fn captures() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/qwen-serve-0.24.4/cold");
-    let mut files = Vec::new();
-    for run in 1..=12 {
-        for file in [
-            "telemetry.json.gz",
-            "client.json.gz",
-            "session-start.jsonl.gz",
-        ] {
-            files.push(root.join(format!("run-{run:02}")).join(file));
-        }
-    }
-    files
-}
-
 fn analyze(extra: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_analyze"))
-        .args(["--format", "json"])
-        .args(extra)
-        .args(captures())
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
+    let folder = fixture("qwen-serve-0.24.4/cold").into_os_string();
+    report(extra.iter().map(Into::into).chain([folder]))
 }
 
 fn goldens() -> Value {
-    serde_json::from_str(include_str!("goldens/qwen_cold.json")).unwrap()
-}
-
-fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
-    let found = list
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|item| item["name"] == name);
-    found.unwrap_or_else(|| panic!("no {name} in {list}"))
+    serde_json::from_str(include_str!("../goldens/qwen_cold.json")).unwrap()
 }
 
 #[track_caller]

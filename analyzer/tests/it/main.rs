@@ -1,0 +1,11 @@
+//! Tests of `analyze` from outside: files in, report out. Expectations come
+//! from hand calculation and from scripts that share no code with the crate.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is how a test reports"
+)]
+
+mod support;
+
+mod qwen_cold;
