@@ -10,7 +10,7 @@ use coldpath_trace_format::emit::{
 };
 use coldpath_trace_format::{attributes as keys, spans};
 use serde_json::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -70,6 +70,8 @@ pub(crate) struct Sessions {
     limit: Option<usize>,
     timeout: Duration,
     live: RefCell<BTreeMap<String, Live>>,
+    /// Sessions that are being made: they count against the limit too.
+    making: Cell<usize>,
     single: RefCell<Single>,
 }
 
@@ -100,6 +102,7 @@ impl Sessions {
             limit: config.max_sessions,
             timeout: config.initialize_timeout,
             live: RefCell::default(),
+            making: Cell::new(0),
             single: RefCell::new(Single::None),
         })
     }
@@ -163,10 +166,11 @@ impl Sessions {
 
     async fn create(self: &Rc<Self>, mcp_servers: Value, parent: Option<&SpanContext>) -> Made {
         if let Some(limit) = self.limit
-            && self.live.borrow().len() >= limit
+            && self.live.borrow().len() + self.making.get() >= limit
         {
             return Err(SessionError::Full { limit });
         }
+        let _counted = Counted::new(&self.making);
         let channel = self.wait_for_channel(parent).await?;
         let mut stage = self
             .telemetry
@@ -260,6 +264,22 @@ impl Sessions {
         self.live
             .borrow_mut()
             .retain(|_, session| session.channel.is_live());
+    }
+}
+
+/// Counts something while it lives.
+struct Counted<'a>(&'a Cell<usize>);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 

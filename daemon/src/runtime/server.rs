@@ -30,12 +30,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 /// Connections that are served at once; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 256;
 /// Longest wait for a whole request head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest wait for answers after the agents have ended.
+const ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// Pause after a failed `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Longest preheat that a client waits for unless it says otherwise.
@@ -77,6 +79,9 @@ pub(crate) struct App {
     pub(super) parts: Parts,
     preheat: RefCell<Preheat>,
     health_told: Cell<bool>,
+    /// Requests that are being answered.
+    active: Cell<usize>,
+    answered: Notify,
 }
 
 impl App {
@@ -86,6 +91,8 @@ impl App {
             parts,
             preheat: RefCell::default(),
             health_told,
+            active: Cell::new(0),
+            answered: Notify::new(),
         })
     }
 
@@ -155,6 +162,15 @@ impl App {
     /// Ends the agents, bounded.
     pub(super) async fn stop(&self) {
         self.parts.channels.stop().await;
+        // Whoever waited for an agent is told why there is none.
+        let _ = tokio::time::timeout(ANSWER_GRACE, async {
+            while self.active.get() > 0 {
+                self.answered.notified().await;
+            }
+        })
+        .await;
+        // The last answer is written when its connection's task runs next.
+        tokio::task::yield_now().await;
     }
 
     async fn accept(self: Rc<Self>, listener: TcpListener) {
@@ -205,7 +221,11 @@ impl App {
         let service = hyper::service::service_fn(move |request| {
             let app = Rc::clone(&self);
             let held = held.borrow_mut().take();
-            async move { Ok::<_, Infallible>(app.respond(request, held).await) }
+            async move {
+                app.active.set(app.active.get() + 1);
+                let _answering = Answering(Rc::clone(&app));
+                Ok::<_, Infallible>(app.respond(request, held).await)
+            }
         });
         let served = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -384,6 +404,16 @@ impl App {
             body["error"] = error.into();
         }
         Answer::json(200, &body)
+    }
+}
+
+/// Counts a request down when it is answered, or when its client left.
+struct Answering(Rc<App>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.active.set(self.0.active.get() - 1);
+        self.0.answered.notify_one();
     }
 }
 
