@@ -7,11 +7,11 @@
 use crate::diagnostics::Diagnostics;
 use crate::edges::{Edge, EdgeClock};
 use crate::git::Repository;
-use crate::git::status::{Answer, STATUS_BOUND, StatusRunner, program_in_path};
+use crate::git::status::{Answer, STATUS_BOUND, StatusRunner};
 use crate::initialize::InitializeResult;
 use crate::instructions::Instructions;
 use crate::session::{Asked, Session};
-use crate::session_stages::{SessionStage, Stages};
+use crate::session_stages::{SessionStage, SessionStart, Stages};
 use crate::settings::{GitStatus, Settings};
 use crate::startup::{Startup, StartupProfile, is_profile_wanted};
 use crate::tools::Registry;
@@ -22,7 +22,6 @@ use coldpath_acp::message::{
 };
 use coldpath_acp::messages::{InitializeRequest, NewSessionRequest, method};
 use coldpath_trace_format::emit::{fault, uuid};
-use coldpath_trace_format::profile::ProfileRecord;
 use coldpath_trace_format::spans;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -34,34 +33,30 @@ use std::collections::BTreeMap;
 pub(crate) struct Reply {
     /// The line with its newline; `None` for what wants no answer.
     pub(crate) line: Option<Vec<u8>>,
-    after: After,
+    after: Option<AfterSession>,
 }
 
+/// A session request that was answered.
 #[derive(Debug)]
-enum After {
-    Nothing,
-    /// The first initialize response: start-up is over.
-    Initialized(Handed),
-    /// A session was opened or refused.
-    Session {
-        profile: Option<ProfileRecord>,
-        id: Option<String>,
-        mcp_servers: usize,
-    },
+struct AfterSession {
+    start: Option<SessionStart>,
+    /// Id of the session; `None` when it was refused.
+    id: Option<String>,
+    mcp_servers: usize,
 }
 
 impl Reply {
     fn new(line: Vec<u8>) -> Self {
         Self {
             line: Some(line),
-            after: After::Nothing,
+            after: None,
         }
     }
 
     fn none() -> Self {
         Self {
             line: None,
-            after: After::Nothing,
+            after: None,
         }
     }
 }
@@ -72,11 +67,10 @@ pub(crate) struct Agent {
     settings: Settings,
     tools: Registry,
     instructions: Instructions,
-    setup: TraceSetup,
     clock: EdgeClock,
     startup: Startup,
     client: Option<Client>,
-    trace: Trace,
+    tracing: Tracing,
     sessions: BTreeMap<String, Session>,
     status: StatusRunner,
 }
@@ -86,6 +80,16 @@ pub(crate) struct Agent {
 struct Client {
     capabilities: Map<String, Value>,
     profile: StartupProfile,
+}
+
+/// How far the trace is.
+#[derive(Debug)]
+enum Tracing {
+    Off,
+    /// Wanted; opened when that delays nobody. The context is that of the
+    /// initialize request, once it came.
+    Pending(TraceSetup, Handed),
+    Open(Trace),
 }
 
 impl Agent {
@@ -102,20 +106,27 @@ impl Agent {
             settings,
             tools,
             instructions,
-            setup,
             clock,
             startup,
             client: None,
-            trace: Trace::off(),
+            tracing: if setup.is_on() {
+                Tracing::Pending(setup, Handed::Absent)
+            } else {
+                Tracing::Off
+            },
             sessions: BTreeMap::new(),
-            status: StatusRunner::new(None, STATUS_BOUND),
+            status: StatusRunner::new(STATUS_BOUND),
         }
     }
 
     /// The instant at which a line was read, where anything is timed by it: up
     /// to the initialize request, and in a traced agent.
     pub(crate) fn edge(&self) -> Option<Edge> {
-        (self.client.is_none() || self.trace.telemetry.is_on()).then(|| self.clock.edge())
+        (self.client.is_none() || self.is_traced()).then(|| self.clock.edge())
+    }
+
+    fn is_traced(&self) -> bool {
+        !matches!(self.tracing, Tracing::Off)
     }
 
     /// Answers one line, which was there at `read`.
@@ -175,11 +186,12 @@ impl Agent {
             Ok(request) => request,
             Err(error) => return Reply::new(message::error_response(Some(id), &error)),
         };
-        let mut after = After::Nothing;
         let wanted = is_profile_wanted(&request.meta);
         if self.client.is_none() {
             fault::block(spans::AGENT_STARTUP);
-            let handed = Handed::from_meta(&request.meta);
+            if let Tracing::Pending(_, handed) = &mut self.tracing {
+                *handed = Handed::from_meta(&request.meta);
+            }
             if let Some(read) = read {
                 self.startup.mark_at("request_wait", read);
             }
@@ -188,7 +200,6 @@ impl Agent {
                 capabilities: request.client_capabilities,
                 profile: self.startup.profile(),
             });
-            after = After::Initialized(handed);
         }
         // A second request is answered alike, with the profile as it was.
         let profile = self
@@ -196,14 +207,8 @@ impl Agent {
             .as_ref()
             .map(|client| &client.profile)
             .filter(|_| wanted);
-        let line = message::response(
-            id,
-            &InitializeResult::new(self.tools.definitions(), profile),
-        );
-        Reply {
-            line: Some(line),
-            after,
-        }
+        let result = InitializeResult::new(self.tools.definitions(), profile);
+        Reply::new(message::response(id, &result))
     }
 
     fn new_session(
@@ -213,7 +218,10 @@ impl Agent {
         read: Option<Edge>,
     ) -> Reply {
         let request = read_params::<NewSessionRequest>(params);
-        let mut stages = Stages::begin(&self.trace, &self.clock, read, handed(&request, params));
+        let mut stages = match read.filter(|_| self.is_traced()) {
+            Some(read) => Stages::begin(&self.clock, read, handed(&request, params)),
+            None => Stages::off(),
+        };
         fault::block(spans::AGENT_SESSION_START);
         let opened = request.and_then(|request| {
             stages.enter(SessionStage::Validate);
@@ -236,11 +244,11 @@ impl Agent {
                 let line = message::error_response(Some(id), &error);
                 return Reply {
                     line: Some(line),
-                    after: After::Session {
-                        profile: stages.fail(&error),
+                    after: Some(AfterSession {
+                        start: stages.fail(&error),
                         id: None,
                         mcp_servers: 0,
-                    },
+                    }),
                 };
             }
         };
@@ -253,17 +261,16 @@ impl Agent {
             instructions: self.instructions.clone(),
             tools: self.offered_tools(),
         };
-        stages.set_head(session.head.as_ref());
         let session = self.sessions.entry(session_id.clone()).or_insert(session);
         stages.enter(SessionStage::Response);
         let line = message::response(id, &session.result(&session_id));
         Reply {
             line: Some(line),
-            after: After::Session {
-                profile: stages.finish(&session_id),
+            after: Some(AfterSession {
+                start: stages.finish(&session_id, session.head.as_ref()),
                 id: Some(session_id),
                 mcp_servers: asked.mcp_servers,
-            },
+            }),
         }
     }
 
@@ -295,35 +302,41 @@ impl Agent {
 
     /// Does what follows an answer that has been written.
     pub(crate) fn settle(&mut self, reply: Reply, diagnostics: &mut Diagnostics) {
-        match reply.after {
-            After::Nothing => {}
-            After::Initialized(handed) => {
-                self.open_trace(handed, None, diagnostics);
-                if self.settings.git_status == GitStatus::Ask {
-                    self.status = StatusRunner::new(program_in_path("git"), STATUS_BOUND);
-                }
-            }
-            After::Session {
-                profile,
-                id,
-                mcp_servers,
-            } => {
-                if let (Some(profile), Some(file)) = (profile, &mut self.trace.profiles) {
-                    file.append(&profile);
-                }
-                let session = id.as_ref().and_then(|id| self.sessions.get(id));
-                if let (Some(id), Some(session)) = (&id, session)
-                    && session.head.is_some()
-                {
-                    self.status.ask(&session.directory, id);
-                }
-                if mcp_servers > 0 {
-                    diagnostics.warn(&format!(
-                        "{mcp_servers} MCP servers were named; this agent connects to none"
-                    ));
-                }
-            }
+        let Some(AfterSession {
+            start,
+            id,
+            mcp_servers,
+        }) = reply.after
+        else {
+            return;
+        };
+        self.open_trace(None, diagnostics);
+        if let (Some(start), Tracing::Open(trace)) = (start, &mut self.tracing) {
+            start.emit(trace);
         }
+        if let Some(id) = id
+            && let Some(session) = self.sessions.get(&id)
+            && session.head.is_some()
+            && self.settings.git_status == GitStatus::Ask
+        {
+            self.status.ask(&session.directory, &id);
+        }
+        if mcp_servers > 0 {
+            diagnostics.warn(&format!(
+                "{mcp_servers} MCP servers were named; this agent connects to none"
+            ));
+        }
+    }
+
+    /// Whether start-up is over and its trace still has to be opened: at the next
+    /// pause, or after the first session.
+    pub(crate) fn wants_pause(&self) -> bool {
+        self.client.is_some() && matches!(self.tracing, Tracing::Pending(..))
+    }
+
+    /// Uses a pause of the client.
+    pub(crate) fn pause(&mut self, diagnostics: &mut Diagnostics) {
+        self.open_trace(None, diagnostics);
     }
 
     /// Runs of `git status`, for the loop that polls them.
@@ -348,28 +361,36 @@ impl Agent {
     /// Ends what runs and closes the trace. Bounded.
     pub(crate) fn finish(&mut self, diagnostics: &mut Diagnostics) {
         self.status.stop();
-        if self.client.is_none() && self.setup.is_on() {
+        if self.is_traced() && self.client.is_none() {
             self.startup.mark("request_wait", &self.clock);
             let failure = "stdin ended before an initialize request";
-            self.open_trace(Handed::Absent, Some(failure), diagnostics);
+            self.open_trace(Some(failure), diagnostics);
         }
-        if self.trace.telemetry.is_on() && !self.trace.telemetry.close().final_line {
+        self.open_trace(None, diagnostics);
+        if let Tracing::Open(trace) = &self.tracing
+            && !trace.telemetry.close().final_line
+        {
             diagnostics.warn("the trace's last line could not be written in time");
         }
     }
 
-    fn open_trace(
-        &mut self,
-        handed: Handed,
-        failure: Option<&'static str>,
-        diagnostics: &mut Diagnostics,
-    ) {
-        match self.setup.open(handed) {
-            Ok(trace) => self.trace = trace,
-            Err(error) => diagnostics.warn(&format!("{error}; nothing is traced")),
-        }
-        let parent = self.trace.parent.as_ref();
-        self.startup.emit(&self.trace.telemetry, parent, failure);
+    /// Opens a trace that is pending and writes the start-up; `failure` says why
+    /// it did not come to an end.
+    fn open_trace(&mut self, failure: Option<&'static str>, diagnostics: &mut Diagnostics) {
+        let Tracing::Pending(setup, handed) = &self.tracing else {
+            return;
+        };
+        self.tracing = match setup.open(handed.clone()) {
+            Ok(trace) => {
+                self.startup
+                    .emit(&trace.telemetry, trace.parent.as_ref(), failure);
+                Tracing::Open(trace)
+            }
+            Err(error) => {
+                diagnostics.warn(&format!("{error}; nothing is traced"));
+                Tracing::Off
+            }
+        };
     }
 }
 

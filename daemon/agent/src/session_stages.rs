@@ -1,8 +1,9 @@
 //! One `session/new`, cut into stages.
 //!
-//! [`Stages`] names each step, gives it a span under `agent.session_start` and a
-//! phase in the session's profile from the same two readings of the clock. With
-//! tracing off it reads no clock and keeps nothing.
+//! [`Stages`] only records edges, so that a session costs the same whether its
+//! trace is open already or not; [`SessionStart`] makes the spans and the profile
+//! of the same edges once the answer is written. With tracing off nothing is
+//! recorded and no clock is read.
 
 use crate::edges::{Edge, EdgeClock, millis};
 use crate::git::Head;
@@ -10,11 +11,10 @@ use crate::startup::set_sched;
 use crate::trace::{Handed, Trace};
 use coldpath_acp::message::RpcError;
 use coldpath_trace_format::attributes as keys;
-use coldpath_trace_format::emit::{SpanContext, Stage, Telemetry};
 use coldpath_trace_format::profile::{PhaseList, ProfileKind, ProfileRecord};
 use coldpath_trace_format::spans;
 
-/// The stages of one `session/new`, in order; the value is the span's name.
+/// The stages of one `session/new`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionStage {
     /// The line read as a request.
@@ -50,139 +50,138 @@ impl SessionStage {
     }
 }
 
-/// Times the stages of one `session/new`; empty when nothing is traced.
+/// Records the stages of one `session/new`; empty when nothing is traced.
 pub(crate) struct Stages<'a> {
-    live: Option<Live<'a>>,
+    recording: Option<(&'a EdgeClock, SessionStart)>,
 }
 
-struct Live<'a> {
-    clock: &'a EdgeClock,
-    telemetry: &'a Telemetry,
-    whole: Stage,
-    context: Option<SpanContext>,
+/// A session start that is over.
+#[derive(Debug)]
+pub(crate) struct SessionStart {
+    handed: Handed,
     start: Edge,
-    last: Edge,
-    current: Option<(SessionStage, Stage)>,
-    phases: PhaseList,
+    current: SessionStage,
+    ended: Vec<(SessionStage, Edge)>,
+    head: Option<Head>,
+    outcome: Outcome,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Opened(String),
+    Refused(String),
 }
 
 impl<'a> Stages<'a> {
-    /// Begins at `read`, when the line was there; `None` when nothing is traced.
-    pub(crate) fn begin(
-        trace: &'a Trace,
-        clock: &'a EdgeClock,
-        read: Option<Edge>,
-        handed: Handed,
-    ) -> Self {
-        let Some(read) = read.filter(|_| trace.telemetry.is_on()) else {
-            return Self { live: None };
-        };
-        let rejected = handed.rejected();
-        let parent = handed.into_context();
-        let telemetry = &trace.telemetry;
-        let mut whole = telemetry.stage_at(spans::AGENT_SESSION_START, parent.as_ref(), read.at);
-        if rejected > 0 {
-            whole.set(keys::CONTEXT_REJECTED, i64::from(rejected));
-        }
-        let mut live = Live {
-            clock,
-            telemetry,
-            context: whole.context(),
-            whole,
+    /// Records nothing.
+    pub(crate) const fn off() -> Self {
+        Self { recording: None }
+    }
+
+    /// Begins with [`SessionStage::Parse`] at `read`, when the line was there.
+    pub(crate) fn begin(clock: &'a EdgeClock, read: Edge, handed: Handed) -> Self {
+        let start = SessionStart {
+            handed,
             start: read,
-            last: read,
-            current: None,
-            phases: PhaseList::new(),
+            current: SessionStage::Parse,
+            ended: Vec::with_capacity(6),
+            head: None,
+            outcome: Outcome::Refused(String::new()),
         };
-        // The line is read as a request before it is known whose parent it names.
-        live.open(SessionStage::Parse);
-        Self { live: Some(live) }
+        Self {
+            recording: Some((clock, start)),
+        }
     }
 
     /// Ends the stage before, and begins this one.
     pub(crate) fn enter(&mut self, stage: SessionStage) {
-        if let Some(live) = &mut self.live {
-            live.close();
-            live.open(stage);
+        if let Some((clock, start)) = &mut self.recording {
+            start.ended.push((start.current, clock.edge()));
+            start.current = stage;
         }
     }
 
-    /// Notes what is checked out, as attributes of the whole session start.
-    pub(crate) fn set_head(&mut self, head: Option<&Head>) {
-        if let (Some(live), Some(head)) = (&mut self.live, head) {
-            for (key, value) in [
-                (keys::VCS_BRANCH, &head.branch),
-                (keys::VCS_COMMIT, &head.commit),
-            ] {
-                if let Some(value) = value {
-                    live.whole.set(key, value.clone());
-                }
-            }
-        }
+    /// Ends the last stage: the session was opened as `id` and its answer built.
+    pub(crate) fn finish(self, id: &str, head: Option<&Head>) -> Option<SessionStart> {
+        let mut start = self.end()?;
+        start.head = head.cloned();
+        start.outcome = Outcome::Opened(id.to_owned());
+        Some(start)
     }
 
-    /// Ends all of it in success; the record to append, `None` when off.
-    pub(crate) fn finish(self, session_id: &str) -> Option<ProfileRecord> {
-        let mut live = self.live?;
-        live.close();
-        live.whole.set(keys::SESSION_ID, session_id.to_owned());
-        let mut record = live.record();
-        record.session_id = Some(session_id.to_owned());
-        set_sched(&mut live.whole, &live.start, &live.last);
-        live.whole.end_at(live.last.at);
-        Some(record)
+    /// Ends the stage in which the session was refused.
+    pub(crate) fn fail(self, error: &RpcError) -> Option<SessionStart> {
+        let mut start = self.end()?;
+        start.outcome = Outcome::Refused(error.message.clone());
+        Some(start)
     }
 
-    /// Ends all of it in error; the record of the stages that ran, `None` when off.
-    pub(crate) fn fail(self, error: &RpcError) -> Option<ProfileRecord> {
-        let mut live = self.live?;
-        if let Some((_, stage)) = &mut live.current {
-            stage.fail("invalid_params", error.message.clone());
-        }
-        live.close();
-        let mut record = live.record();
-        record.complete = false;
-        set_sched(&mut live.whole, &live.start, &live.last);
-        live.whole.fail("invalid_params", error.message.clone());
-        live.whole.end_at(live.last.at);
-        Some(record)
+    fn end(self) -> Option<SessionStart> {
+        let (clock, mut start) = self.recording?;
+        start.ended.push((start.current, clock.edge()));
+        Some(start)
     }
 }
 
-impl Live<'_> {
-    fn open(&mut self, stage: SessionStage) {
-        let span = self
-            .telemetry
-            .stage_at(stage.span_name(), self.context.as_ref(), self.last.at);
-        self.current = Some((stage, span));
-    }
-
-    fn close(&mut self) {
-        let now = self.clock.edge();
-        if let Some((stage, mut span)) = self.current.take() {
-            let from = self.last;
-            let start = millis(from.at.since(self.start.at));
-            self.phases
-                .push(stage.name(), Some(start), millis(now.at.since(from.at)));
-            set_sched(&mut span, &from, &now);
-            span.end_at(now.at);
+impl SessionStart {
+    /// Writes the spans, `agent.session_start` with one child a stage, and the
+    /// profile. A refused session has both, in error and incomplete.
+    pub(crate) fn emit(self, trace: &mut Trace) {
+        let telemetry = &trace.telemetry;
+        let rejected = self.handed.rejected();
+        let parent = self.handed.into_context();
+        let end = self.ended.last().map_or(self.start, |(_, edge)| *edge);
+        let mut whole =
+            telemetry.stage_at(spans::AGENT_SESSION_START, parent.as_ref(), self.start.at);
+        set_sched(&mut whole, &self.start, &end);
+        if rejected > 0 {
+            whole.set(keys::CONTEXT_REJECTED, i64::from(rejected));
         }
-        self.last = now;
-    }
-
-    fn record(&self) -> ProfileRecord {
-        let start = self.telemetry.anchor().wall_at(self.start.at);
-        let total_ms = millis(self.last.at.since(self.start.at));
+        let head = self.head.unwrap_or_default();
+        for (key, value) in [
+            (keys::VCS_BRANCH, head.branch),
+            (keys::VCS_COMMIT, head.commit),
+        ] {
+            if let Some(value) = value {
+                whole.set(key, value);
+            }
+        }
+        let context = whole.context();
+        let mut phases = PhaseList::new();
+        let mut from = self.start;
+        let last = self.ended.len().saturating_sub(1);
+        for (index, (stage, to)) in self.ended.iter().enumerate() {
+            let mut span = telemetry.stage_at(stage.span_name(), context.as_ref(), from.at);
+            set_sched(&mut span, &from, to);
+            if let (Outcome::Refused(reason), true) = (&self.outcome, index == last) {
+                span.fail("refused", reason.clone());
+            }
+            span.end_at(to.at);
+            let start = millis(from.at.since(self.start.at));
+            phases.push(stage.name(), Some(start), millis(to.at.since(from.at)));
+            from = *to;
+        }
         let mut record = ProfileRecord::new(
             ProfileKind::SessionStart,
-            start.as_unix_nanos(),
-            total_ms,
-            &self.phases,
+            telemetry.anchor().wall_at(self.start.at).as_unix_nanos(),
+            millis(end.at.since(self.start.at)),
+            &phases,
         );
-        if let Some(context) = &self.context {
+        match self.outcome {
+            Outcome::Opened(id) => {
+                whole.set(keys::SESSION_ID, id.clone());
+                record.session_id = Some(id);
+            }
+            Outcome::Refused(reason) => {
+                whole.fail("refused", reason);
+                record.complete = false;
+            }
+        }
+        whole.end_at(end.at);
+        if let Some(context) = context {
             record.trace_id = Some(context.trace_id().to_string());
             record.span_id = Some(context.span_id().to_string());
         }
-        record
+        trace.profiles.append(&record);
     }
 }

@@ -7,13 +7,20 @@
 use crate::agent::{Agent, Reply};
 use crate::diagnostics::Diagnostics;
 use coldpath_acp::framing::{LineBuffer, MAX_LINE_BYTES};
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Stdin, Stdout, Write as _};
 use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 /// Bytes of one read: what a pipe holds at most.
 const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How long a client must be silent after the initialize response for the agent
+/// to use the time: a client that opens a session at once does so within
+/// milliseconds, and opening the trace would be in its way.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The protocol's two pipes.
 pub(crate) struct Transport {
@@ -37,7 +44,8 @@ impl Transport {
             stdin: io::stdin(),
             stdout: io::stdout(),
             lines: LineBuffer::new(MAX_LINE_BYTES),
-            chunk: vec![0; CHUNK_BYTES],
+            // Not zeroed: pages that no request fills are never touched.
+            chunk: Vec::with_capacity(CHUNK_BYTES),
         }
     }
 
@@ -60,6 +68,9 @@ impl Transport {
 
     fn run(&mut self, agent: &mut Agent, diagnostics: &mut Diagnostics) -> io::Result<()> {
         loop {
+            if agent.wants_pause() && self.is_quiet_for(PAUSE)? {
+                agent.pause(diagnostics);
+            }
             if !agent.status().is_idle() {
                 let readable = self.wait(agent)?;
                 if let Some(answer) = agent.status().advance() {
@@ -102,8 +113,20 @@ impl Transport {
         })
     }
 
+    /// Whether nothing comes, not even the end, for so long.
+    fn is_quiet_for(&self, duration: Duration) -> io::Result<bool> {
+        let mut fds = [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
+        let timeout = Timespec::try_from(duration).unwrap_or_default();
+        match rustix::event::poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => Ok(ready == 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn read(&mut self, agent: &mut Agent, diagnostics: &mut Diagnostics) -> io::Result<Flow> {
-        let length = match rustix::io::read(&self.stdin, &mut self.chunk) {
+        self.chunk.clear();
+        let length = match rustix::io::read(&self.stdin, spare_capacity(&mut self.chunk)) {
             Ok(length) => length,
             Err(Errno::INTR) => return Ok(Flow::Open),
             // The other holder of this pipe made it non-blocking.
@@ -117,7 +140,7 @@ impl Transport {
             Err(error) => return Err(error.into()),
         };
         let read = agent.edge();
-        self.lines.push(&self.chunk[..length]);
+        self.lines.push(&self.chunk);
         let tail = if length == 0 {
             self.lines.finish()
         } else {

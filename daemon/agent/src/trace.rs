@@ -119,15 +119,13 @@ impl TraceSetup {
         }
     }
 
-    /// Opens the trace; off when none is wanted. `handed` is the context of the
-    /// initialize request, before which the environment's does not count.
+    /// Opens the trace. `handed` is the context of the initialize request, beside
+    /// which the environment's does not count.
     ///
     /// # Errors
     /// The directory cannot be written or the writer not started.
     pub(crate) fn open(&self, handed: Handed) -> Result<Trace, TelemetryError> {
-        let Some(dir) = &self.dir else {
-            return Ok(Trace::off());
-        };
+        let dir = self.dir.clone().unwrap_or_default();
         let from_env = Handed::from_env();
         let stamp_rejected = matches!(self.spawn, SpawnEnv::Rejected(_));
         let anchor = self.stamp().map_or_else(Anchor::take, |stamp| stamp.anchor);
@@ -146,32 +144,21 @@ impl TraceSetup {
         let now = anchor.wall_at(MonoNanos::now());
         Ok(Trace {
             telemetry,
-            profiles: Some(ProfileFile::new(dir.clone(), SERVICE, now)),
+            profiles: ProfileFile::new(dir, SERVICE, now),
             parent: handed.into_context().or_else(|| from_env.into_context()),
         })
     }
 }
 
-/// An open trace, or none.
+/// An open trace.
 #[derive(Debug)]
 pub(crate) struct Trace {
     /// Makes the spans.
     pub(crate) telemetry: Telemetry,
-    /// Takes the session profiles; `None` when off.
-    pub(crate) profiles: Option<ProfileFile>,
+    /// Takes the session profiles.
+    pub(crate) profiles: ProfileFile,
     /// Parent of the start-up.
     pub(crate) parent: Option<SpanContext>,
-}
-
-impl Trace {
-    /// No trace.
-    pub(crate) fn off() -> Self {
-        Self {
-            telemetry: Telemetry::off(),
-            profiles: None,
-            parent: None,
-        }
-    }
 }
 
 #[cfg(test)]

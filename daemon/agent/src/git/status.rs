@@ -51,10 +51,19 @@ pub(crate) struct Answer {
 /// Runs what is asked, one after the other.
 #[derive(Debug)]
 pub(crate) struct StatusRunner {
-    git: Option<PathBuf>,
+    git: Program,
     bound: Duration,
     waiting: VecDeque<Query>,
     running: Option<Running>,
+}
+
+#[derive(Debug)]
+enum Program {
+    /// Looked for when it is first needed: it takes a look at every directory of
+    /// `PATH`.
+    Unknown,
+    At(PathBuf),
+    Absent,
 }
 
 #[derive(Debug)]
@@ -84,10 +93,11 @@ enum Output {
 }
 
 impl StatusRunner {
-    /// A runner of the program at `git`; without one every answer is unknown.
-    pub(crate) fn new(git: Option<PathBuf>, bound: Duration) -> Self {
+    /// A runner of the `git` in `PATH`, for at most `bound` each time; without
+    /// one every answer is unknown.
+    pub(crate) fn new(bound: Duration) -> Self {
         Self {
-            git,
+            git: Program::Unknown,
             bound,
             waiting: VecDeque::new(),
             running: None,
@@ -97,7 +107,7 @@ impl StatusRunner {
     /// Asks for the state of `directory`; sessions of one directory that wait
     /// share one git.
     pub(crate) fn ask(&mut self, directory: &Path, session: &str) {
-        if self.git.is_none() {
+        if matches!(self.git, Program::Absent) {
             return;
         }
         let session = session.to_owned();
@@ -125,8 +135,14 @@ impl StatusRunner {
         if self.running.is_some() {
             return;
         }
-        if let (Some(query), Some(git)) = (self.waiting.pop_front(), &self.git) {
-            self.running = Running::start(git, query, self.bound).ok();
+        if matches!(self.git, Program::Unknown) {
+            self.git = program_in_path("git").map_or(Program::Absent, Program::At);
+        }
+        match (&self.git, self.waiting.pop_front()) {
+            (Program::At(git), Some(query)) => {
+                self.running = Running::start(git, query, self.bound).ok();
+            }
+            _ => self.waiting.clear(),
         }
     }
 
@@ -277,7 +293,7 @@ fn is_readable(fd: BorrowedFd<'_>, patience: Duration) -> bool {
 
 /// The program that `name` stands for, by an absolute path: the first executable
 /// file of that name in `PATH`.
-pub(crate) fn program_in_path(name: &str) -> Option<PathBuf> {
+fn program_in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .filter(|directory| directory.is_absolute())
@@ -299,10 +315,17 @@ mod tests {
         path
     }
 
+    fn runner(git: Program, bound: Duration) -> StatusRunner {
+        StatusRunner {
+            git,
+            ..StatusRunner::new(bound)
+        }
+    }
+
     /// What a git that behaves like `text` leads to.
     fn answer(text: &str, bound: Duration) -> Option<bool> {
         let dir = tempfile::tempdir().unwrap();
-        let mut runner = StatusRunner::new(Some(script(dir.path(), text)), bound);
+        let mut runner = runner(Program::At(script(dir.path(), text)), bound);
         runner.ask(dir.path(), "s1");
         runner.ask(dir.path(), "s2");
         runner.start_next();
@@ -333,7 +356,8 @@ mod tests {
             let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
             let mut fields = fields.split(' ');
             let (state, group_of) = (fields.next(), fields.nth(1));
-            group_of == Some(&group.to_string()) && !matches!(state, Some("Z" | "X"))
+            group_of == Some(&group.as_raw_nonzero().to_string())
+                && !matches!(state, Some("Z" | "X"))
         })
     }
 
@@ -384,7 +408,7 @@ mod tests {
     fn stopping_ends_the_running_git() {
         let dir = tempfile::tempdir().unwrap();
         let git = script(dir.path(), "exec sleep 600");
-        let mut runner = StatusRunner::new(Some(git), LONG);
+        let mut runner = runner(Program::At(git), LONG);
         runner.ask(dir.path(), "s");
         runner.start_next();
         let group = runner.running.as_ref().unwrap().group;
@@ -396,11 +420,11 @@ mod tests {
 
     #[test]
     fn without_git_nothing_is_asked_or_started() {
-        let mut runner = StatusRunner::new(None, LONG);
-        runner.ask(Path::new("/"), "s");
-        assert!(runner.is_idle());
+        let mut without = runner(Program::Absent, LONG);
+        without.ask(Path::new("/"), "s");
+        assert!(without.is_idle());
         let gone = PathBuf::from("/nonexistent/git");
-        let mut runner = StatusRunner::new(Some(gone), LONG);
+        let mut runner = runner(Program::At(gone), LONG);
         runner.ask(Path::new("/"), "s");
         runner.start_next();
         assert!(runner.is_idle() && runner.advance().is_none());
