@@ -88,7 +88,7 @@ pub fn carry_out(experiment: &Experiment, command: &[String]) -> Result<Outcome,
     let mut manifest = Manifest::new(experiment, command);
     write(&manifest)?;
     // Ends its last sweep before this function returns.
-    let watchdog = Watchdog::start(&tokens)?;
+    let mut watchdog = Watchdog::start(&tokens)?;
     let context = RunContext {
         out: &experiment.out,
         workspace: &experiment.workspace,
@@ -97,7 +97,7 @@ pub fn carry_out(experiment: &Experiment, command: &[String]) -> Result<Outcome,
         tokens: &tokens,
         interrupts: &interrupts,
     };
-    let made = run_all(experiment, context, &mut manifest);
+    let made = run_all(experiment, context, &mut watchdog, &mut manifest);
     // Only an empty one: what a failed run left behind is for its owner to read.
     let _ = std::fs::remove_dir(run::state_root(&experiment.out));
     manifest.finish(match &made {
@@ -115,6 +115,7 @@ pub fn carry_out(experiment: &Experiment, command: &[String]) -> Result<Outcome,
 fn run_all(
     experiment: &Experiment,
     context: RunContext<'_>,
+    watchdog: &mut Watchdog,
     manifest: &mut Manifest,
 ) -> Result<Outcome, ExperimentError> {
     let mut progress = Progress::new(experiment.schedule.len());
@@ -130,13 +131,11 @@ fn run_all(
         let Some(arm) = experiment.arms.get(slot.arm) else {
             continue;
         };
-        let record = match run::carry_out(context, arm, slot) {
-            Ok(record) => record,
-            Err(error) => {
-                progress.clear();
-                return Err(ExperimentError::Trace(error));
-            }
-        };
+        let record = watchdog
+            .revive(context.tokens)
+            .map_err(ExperimentError::Watchdog)
+            .and_then(|()| run::carry_out(context, arm, slot).map_err(ExperimentError::Trace))
+            .inspect_err(|_| progress.clear())?;
         match &record.failure {
             None => progress.run_succeeded(),
             Some(_) => progress.run_failed(),

@@ -85,6 +85,21 @@ impl Watchdog {
     }
 }
 
+impl Watchdog {
+    /// Starts another one where this one has ended, which only somebody else can
+    /// have done; call before anything is started.
+    ///
+    /// # Errors
+    /// As [`Watchdog::start`].
+    pub fn revive(&mut self, prefix: &TokenPrefix) -> Result<(), WatchdogError> {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            return Ok(());
+        }
+        *self = Self::start(prefix)?;
+        Ok(())
+    }
+}
+
 impl Drop for Watchdog {
     /// Lets it make its last sweep and end; kills it when that takes too long.
     fn drop(&mut self) {

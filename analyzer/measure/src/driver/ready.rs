@@ -9,6 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// program that never ends a line must not fill the memory.
 pub const LINE_MAX_BYTES: usize = 16 * 1024;
 
+/// Memory that is set aside for a line before the timed window.
+const USUAL_LINE_BYTES: usize = 1024;
+
 /// Where a program listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -37,7 +40,7 @@ impl ReadyScanner {
     pub fn new(marker: &'static str) -> Self {
         Self {
             marker,
-            line: Vec::with_capacity(LINE_MAX_BYTES),
+            line: Vec::with_capacity(USUAL_LINE_BYTES),
             cut: false,
         }
     }

@@ -9,7 +9,7 @@ pub struct HostDescription {
     pub cpu_model: Option<String>,
     /// Processors that this process may run on.
     pub cores: Option<usize>,
-    /// Kernel release and version.
+    /// Kernel release.
     pub kernel: Option<String>,
     /// Memory.
     pub memory: Option<Bytes>,
@@ -27,7 +27,7 @@ impl HostDescription {
             cores: std::thread::available_parallelism()
                 .ok()
                 .map(std::num::NonZero::get),
-            kernel: file("/proc/version").map(|text| text.trim().to_owned()),
+            kernel: file("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             memory: file("/proc/meminfo").and_then(|text| memory(&text)),
             boot_id: file("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
         }

@@ -253,6 +253,11 @@ impl Running<'_> {
         }
     }
 
+    /// Whether the program has ended, or does so soon.
+    pub fn ends_within(&mut self, patience: Duration) -> bool {
+        self.wait_for_end(MonoNanos::now().after(patience))
+    }
+
     /// Ends the program: SIGTERM, after the grace SIGKILL to its group; then reaps it.
     pub fn stop(&mut self, grace: Duration) -> Stopped {
         let before = self.poll(None, Duration::ZERO, false).exited;

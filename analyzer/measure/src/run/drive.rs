@@ -17,9 +17,13 @@ use crate::host::covariates::AtClose;
 use crate::host::tree::{ListenerProbe, Tree};
 use coldpath_trace_format::emit::{MonoNanos, ReservedSpan};
 use coldpath_trace_format::spans;
+use std::time::Duration;
 
 /// Bytes of stdout taken at once while the ready line is awaited.
 const STDOUT_READ_BYTES: usize = 8 * 1024;
+/// How long after a broken connection the end of the program counts as its cause:
+/// the kernel closes the sockets of a process a moment before it is a zombie.
+const END_PATIENCE: Duration = Duration::from_millis(100);
 /// Bytes of an unexpected body that an error quotes.
 const QUOTE_MAX_BYTES: usize = 300;
 
@@ -147,12 +151,12 @@ impl Driving<'_, '_> {
     }
 
     fn request(&mut self, mut request: PlannedRequest) -> Result<(), Failure> {
-        let Some(listener) = self.listener.clone() else {
+        let Some(listener) = &self.listener else {
             // A driver asks only after it has awaited.
             return Err(Failure::new(FailureCode::ConnectFailed, "no listener yet"));
         };
         let timeout = self.context.step_timeout;
-        let exchanged = exchange(&mut request, &listener, self.running, timeout);
+        let exchanged = exchange(&mut request, listener, self.running, timeout);
         let status = exchanged.result.as_ref().ok().map(|answer| answer.status);
         let judged = judge(&request, &exchanged);
         let failure = judged.as_ref().err().cloned();
@@ -201,11 +205,19 @@ impl Driving<'_, '_> {
         tree
     }
 
-    /// Adds which signal it was that ended the wait.
-    fn explain(&self, failure: Failure) -> Failure {
-        match (failure.code, self.context.interrupts.caught()) {
-            (FailureCode::Interrupted, Some(caught)) => {
-                Failure::new(failure.code, format!("ended by {}", caught.name))
+    /// Adds what the step that failed could not know: which signal ended its
+    /// wait, or that the connection broke because the program was ending.
+    fn explain(&mut self, failure: Failure) -> Failure {
+        match failure.code {
+            FailureCode::Interrupted => match self.context.interrupts.caught() {
+                Some(caught) => Failure::new(failure.code, format!("ended by {}", caught.name)),
+                None => failure,
+            },
+            FailureCode::BadResponse | FailureCode::ConnectFailed
+                if self.running.ends_within(END_PATIENCE) =>
+            {
+                let message = format!("the program ended ({})", failure.message);
+                Failure::new(FailureCode::ExitedEarly, message)
             }
             _ => failure,
         }

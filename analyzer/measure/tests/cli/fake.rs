@@ -1,0 +1,196 @@
+//! A daemon that behaves well or badly on demand: this test binary itself,
+//! started again by `measure` with `FAKE_DAEMON` in its environment.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Variable that says how to behave.
+pub(crate) const BEHAVIOUR: &str = "FAKE_DAEMON";
+/// File to which the environment and every request are appended.
+pub(crate) const LOG: &str = "FAKE_LOG";
+/// FIFO on which every process says that it is there, and which it keeps open.
+pub(crate) const SIGN: &str = "FAKE_SIGN";
+
+/// Name of the test that turns into the daemon.
+pub(crate) const ENTRY: &str = "becomes_the_fake_daemon_when_asked";
+
+/// The words that start the daemon.
+pub(crate) fn command() -> Vec<String> {
+    let program = std::env::current_exe().unwrap();
+    let program = program.to_str().unwrap().to_owned();
+    vec![
+        program,
+        "--exact".to_owned(),
+        ENTRY.to_owned(),
+        "--nocapture".to_owned(),
+    ]
+}
+
+/// Behaves; never returns.
+pub(crate) fn serve(behaviour: &str) -> ! {
+    log_environment();
+    match behaviour {
+        "exit-early" => {
+            say_on_stderr("no good reason\n");
+            std::process::exit(7);
+        }
+        "never-ready" => hold(),
+        "wrong-port" => {
+            // Bound and dropped: nobody listens there.
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            say_ready(port);
+            hold();
+        }
+        "stubborn-child" => {
+            stubborn();
+            hold();
+        }
+        "leaves-child" => start_stubborn_child(),
+        "ignores-term" => ignore_term(),
+        "chatty" => chatter(),
+        _ => {}
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    say_ready(listener.local_addr().unwrap().port());
+    for stream in listener.incoming() {
+        answer(stream.unwrap(), behaviour);
+    }
+    unreachable!("a listener has no end")
+}
+
+fn answer(mut stream: TcpStream, behaviour: &str) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push(line.trim().to_owned());
+    }
+    let traceparent = head
+        .iter()
+        .find_map(|line| line.strip_prefix("traceparent: "))
+        .unwrap_or("none");
+    log(&format!("{} {traceparent}", head[0]));
+    let session = head[0].starts_with("POST /session ");
+    let (status, body) = match (behaviour, session) {
+        ("garbage-health", false) => {
+            stream.write_all(b"SSH-2.0-nobody\r\n\r\n").unwrap();
+            return;
+        }
+        ("silent-session" | "ignores-term", true) => {
+            sign("asked for a session");
+            hold();
+        }
+        ("session-500", true) => ("500 Oops", r#"{"error":"out of tea"}"#),
+        ("no-session-id", true) => ("200 OK", r#"{"sessionId":null}"#),
+        ("dies-in-session", true) => std::process::exit(9),
+        ("chatty", true) => {
+            chatter();
+            ("200 OK", r#"{"sessionId":"s-1"}"#)
+        }
+        (_, true) => ("200 OK", r#"{"sessionId":"s-1"}"#),
+        (_, false) => ("200 OK", r#"{"status":"ok"}"#),
+    };
+    let length = body.len();
+    // In two pieces, so that the reader has to go on after the head.
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n"
+    )
+    .unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+}
+
+fn say_ready(port: u16) {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "fake listening on http://127.0.0.1:{port} (x=y)").unwrap();
+    stdout.flush().unwrap();
+}
+
+fn say_on_stderr(text: &str) {
+    std::io::stderr().write_all(text.as_bytes()).unwrap();
+}
+
+/// More than any pipe holds, on both outputs.
+fn chatter() {
+    let line = format!("{}\n", "chatter ".repeat(127));
+    for _ in 0..300 {
+        std::io::stdout().write_all(line.as_bytes()).unwrap();
+        say_on_stderr(&line);
+    }
+    std::io::stdout().flush().unwrap();
+}
+
+fn log(line: &str) {
+    if let Some(path) = std::env::var_os(LOG) {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
+fn log_environment() {
+    for (name, value) in std::env::vars() {
+        if name.starts_with("COLDPATH_") || name.starts_with("TRACE") {
+            log(&format!("env {name}={value}"));
+        }
+    }
+}
+
+/// Says something on the FIFO and keeps it open for as long as this process lives.
+fn sign(text: &str) {
+    if let Some(path) = std::env::var_os(SIGN) {
+        let mut fifo = OpenOptions::new().write(true).open(path).unwrap();
+        writeln!(fifo, "{text}").unwrap();
+        std::mem::forget(fifo);
+    }
+}
+
+fn ignore_term() {
+    let never = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, never).unwrap();
+}
+
+/// A process that ends only by SIGKILL, in a session of its own.
+fn stubborn() {
+    ignore_term();
+    let _ = rustix::process::setsid();
+    sign("stubborn child");
+    // Its parent goes on only now.
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "\nstubborn").unwrap();
+    stdout.flush().unwrap();
+}
+
+fn start_stubborn_child() {
+    let words = command();
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
+        .env(BEHAVIOUR, "stubborn-child")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let said = stdout.lines().any(|line| line.unwrap() == "stubborn");
+    assert!(said, "the child did not come up");
+    std::mem::forget(child);
+}
+
+fn hold() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
