@@ -323,7 +323,7 @@ impl Agent {
         }
         if mcp_servers > 0 {
             diagnostics.warn(&format!(
-                "{mcp_servers} MCP servers were named; this agent connects to none"
+                "MCP servers were named ({mcp_servers}); this agent connects to none"
             ));
         }
     }
