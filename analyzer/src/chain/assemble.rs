@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::lens::{Kind, Lens, equals};
-use crate::model::schema::{Literal, Part};
+use crate::model::schema::{Literal, Measured, Part};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Status, Value};
 use crate::units::Timestamp;
@@ -48,9 +48,7 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     for run in &mut runs {
         run.start = first_instant(lens, run);
     }
-    runs.sort_by(|a, b| {
-        (a.start, a.process_key, a.channel_id).cmp(&(b.start, b.process_key, b.channel_id))
-    });
+    sort(&mut runs);
     mark_first_of_process(&mut runs);
     attach_measured(lens, &mut runs, &processes);
     clients::attach(lens, &mut runs);
@@ -62,7 +60,8 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     runs
 }
 
-fn empty_run<'a>(process: Option<&'a str>, channel: Option<&'a str>) -> Run<'a> {
+/// A run of which only its keys are known.
+pub(super) fn empty_run<'a>(process: Option<&'a str>, channel: Option<&'a str>) -> Run<'a> {
     Run {
         id: String::new(),
         cohort: String::new(),
@@ -304,8 +303,8 @@ fn mark_first_of_process(runs: &mut [Run<'_>]) {
     }
 }
 
-/// Gives each measured cold start's client spans and words to the first run of
-/// the process that it drove, or to a run of its own where no trace came.
+/// Gives each measured cold start's client spans and words to the run that
+/// served it, or to a run of its own where no trace came.
 fn attach_measured<'a>(
     lens: &Lens<'a>,
     runs: &mut Vec<Run<'a>>,
@@ -319,19 +318,9 @@ fn attach_measured<'a>(
     };
     let drivers = measured_processes(lens, kind);
     for span in lens.all(kind) {
-        let process = drivers
-            .iter()
-            .find(|(_, driver)| **driver == span)
-            .map(|(process, _)| *process);
-        let below = lens.tree.descendants(span, |_| true);
-        let own = below
-            .into_iter()
-            .filter(|span| lens.part(*span) == Some(Part::Client));
-        let client = lens.by_kind(own.chain([span]).collect());
-        let place = runs.iter().position(|run| {
-            process.is_some() && run.process_key == process && run.first_of_process
-        });
-        let place = place.unwrap_or_else(|| {
+        let driven = drivers.iter().find(|(_, driver)| **driver == span);
+        let process = driven.map(|(process, _)| *process);
+        let place = served_by(lens, runs, span, process).unwrap_or_else(|| {
             let mut run = empty_run(process, None);
             run.process = process
                 .and_then(|key| processes.get(key))
@@ -341,56 +330,102 @@ fn attach_measured<'a>(
             runs.push(run);
             runs.len() - 1
         });
-        let run = &mut runs[place];
-        run.client = client;
-        let truth = |key: &str| {
-            lens.attribute(span, key)
-                .is_some_and(|value| equals(lens.data, value, &Literal::Bool(true)))
-        };
-        let number = |key: &str| lens.attribute(span, key).and_then(Value::integer);
-        run.warmup = truth(&measured.warmup);
-        lens.text(span, &measured.cohort)
-            .unwrap_or("")
-            .clone_into(&mut run.cohort);
-        run.pair = number(&measured.pair);
-        run.failure = lens.text(span, &measured.failure).map(str::to_owned);
-        let cohort = if run.cohort.is_empty() {
-            &measured.kind
-        } else {
-            &run.cohort
-        };
-        run.id = number(&measured.index)
-            .map_or_else(|| cohort.clone(), |index| format!("{cohort}#{index}"));
+        let below = lens.tree.descendants(span, |_| true).into_iter();
+        let own = below.filter(|span| lens.part(*span) == Some(Part::Client));
+        runs[place].client = lens.by_kind(own.chain([span]).collect());
+        take_words(lens, measured, span, &mut runs[place]);
     }
     spread_words(runs);
-    runs.sort_by(|a, b| {
-        (a.start, a.process_key, a.channel_id, &a.id).cmp(&(
-            b.start,
-            b.process_key,
-            b.channel_id,
-            &b.id,
-        ))
-    });
+    sort(runs);
 }
 
-/// Later runs of a measured process share its cohort and its being a warm-up.
+/// The run that holds the first request below a measuring span; else the first
+/// run of the process that it drove.
+fn served_by(
+    lens: &Lens<'_>,
+    runs: &[Run<'_>],
+    measured: SpanIndex,
+    process: Option<&str>,
+) -> Option<usize> {
+    let served = |run: &Run<'_>| {
+        let requests = run.requests.iter();
+        let own = requests.filter(|request| {
+            lens.tree
+                .ancestors(request.span)
+                .any(|above| above == measured)
+        });
+        own.map(|request| (lens.data.span(request.span).start(), request.span))
+            .min()
+    };
+    let by_request = runs
+        .iter()
+        .enumerate()
+        .filter_map(|(index, run)| Some((served(run)?, index)));
+    let by_request = by_request.min().map(|(_, index)| index);
+    by_request.or_else(|| {
+        process?;
+        runs.iter()
+            .position(|run| run.process_key == process && run.first_of_process)
+    })
+}
+
+/// What a measuring span says of its run.
+fn take_words(lens: &Lens<'_>, measured: &Measured, span: SpanIndex, run: &mut Run<'_>) {
+    let truth = |key: &str| {
+        lens.attribute(span, key)
+            .is_some_and(|value| equals(lens.data, value, &Literal::Bool(true)))
+    };
+    let number = |key: &str| lens.attribute(span, key).and_then(Value::integer);
+    run.warmup = truth(&measured.warmup);
+    lens.text(span, &measured.cohort)
+        .unwrap_or("")
+        .clone_into(&mut run.cohort);
+    run.pair = number(&measured.pair);
+    run.failure = lens.text(span, &measured.failure).map(str::to_owned);
+    let cohort = if run.cohort.is_empty() {
+        &measured.kind
+    } else {
+        &run.cohort
+    };
+    run.id = match number(&measured.index) {
+        Some(index) => format!("{cohort}#{index}"),
+        None => cohort.clone(),
+    };
+}
+
+/// Other channel attempts of a measured process share its cohort, its being a
+/// warm-up, and its name.
 fn spread_words(runs: &mut [Run<'_>]) {
     let mut words = BTreeMap::new();
-    for run in runs
-        .iter()
-        .filter(|run| run.first_of_process && !run.client.is_empty())
-    {
+    for run in runs.iter().filter(|run| !run.client.is_empty()) {
         if let Some(process) = run.process_key {
             words.insert(process, (run.cohort.clone(), run.warmup, run.id.clone()));
         }
     }
-    for run in runs.iter_mut().filter(|run| !run.first_of_process) {
-        if let Some((cohort, warmup, id)) = run.process_key.and_then(|process| words.get(process)) {
+    for run in runs.iter_mut().filter(|run| run.client.is_empty()) {
+        if let Some((cohort, warmup, id)) = run.process_key.and_then(|key| words.get(key)) {
             run.cohort.clone_from(cohort);
             run.warmup = *warmup;
-            run.id = format!("{id}.next");
+            run.id = format!("{id}/{}", short(run.channel_id.unwrap_or("")));
         }
     }
+}
+
+/// Runs in the order of reports.
+pub(super) fn sort(runs: &mut [Run<'_>]) {
+    let key = |run: &Run<'_>| {
+        (
+            run.start,
+            run.process_key.map(str::to_owned),
+            run.channel_id.map(str::to_owned),
+            run.id.clone(),
+        )
+    };
+    runs.sort_by_cached_key(key);
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(SHORT_ID_BYTES).collect()
 }
 
 /// The measuring span above each process: above its own spans or its requests.
@@ -435,7 +470,6 @@ fn owns_process(lens: &Lens<'_>, span: SpanIndex) -> bool {
 
 /// Names what has no name yet, and makes every name unique.
 fn name_runs(runs: &mut [Run<'_>]) {
-    let short = |text: &str| text.chars().take(SHORT_ID_BYTES).collect::<String>();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
         if run.id.is_empty() {

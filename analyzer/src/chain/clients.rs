@@ -14,7 +14,7 @@ use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Value, attribute};
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
-use super::{ByKind, ChainState, Run};
+use super::Run;
 
 /// A run that starts later than this after the spawn is another process with
 /// the same pid: ten minutes, the longest phase the contract allows.
@@ -38,7 +38,9 @@ pub fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>) {
         let place = by_session
             .or_else(|| by_process(rule, record, runs))
             .unwrap_or_else(|| {
-                runs.push(untraced());
+                let mut run = super::assemble::empty_run(None, None);
+                run.first_of_process = true;
+                runs.push(run);
                 runs.len() - 1
             });
         let run = &mut runs[place];
@@ -55,34 +57,7 @@ pub fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>) {
             run.start = run.start.min(start);
         }
     }
-    runs.sort_by(|a, b| {
-        (a.start, a.process_key, a.channel_id, &a.id).cmp(&(
-            b.start,
-            b.process_key,
-            b.channel_id,
-            &b.id,
-        ))
-    });
-}
-
-fn untraced<'a>() -> Run<'a> {
-    Run {
-        id: String::new(),
-        cohort: String::new(),
-        warmup: false,
-        pair: None,
-        start: Timestamp(u64::MAX),
-        process: ByKind::new(),
-        channel: ByKind::new(),
-        channel_id: None,
-        process_key: None,
-        first_of_process: true,
-        requests: Vec::new(),
-        client: ByKind::new(),
-        record: None,
-        chain: ChainState::NotTraced,
-        failure: None,
-    }
+    super::assemble::sort(runs);
 }
 
 /// Every session id that a span or event of the run names.

@@ -13,7 +13,9 @@ use super::{ByKind, ChainState, Outcome, Request, Run};
 /// Sets the chain's state, and the failure of a run whose session failed.
 pub fn judge(lens: &Lens<'_>, run: &mut Run<'_>) {
     if run.failure.is_none() {
-        run.failure = failed_request(lens, run).or_else(|| super::clients::failure(lens, run));
+        run.failure = failed_request(lens, run)
+            .or_else(|| super::clients::failure(lens, run))
+            .or_else(|| failed_channel(lens, run));
     }
     let traced = !(run.process.is_empty() && run.channel.is_empty() && run.requests.is_empty());
     if !traced {
@@ -123,4 +125,16 @@ fn failed_request(lens: &Lens<'_>, run: &Run<'_>) -> Option<String> {
     let first: &Request = run.requests.first()?;
     (first.outcome == Outcome::Failed)
         .then(|| format!("the session request failed{}", message(lens, first.span)))
+}
+
+/// A channel attempt that ended in error is a cold start that failed, whether or
+/// not a request waited for it. One that the client ended on purpose, by
+/// stopping before it asked for a session, is not.
+fn failed_channel(lens: &Lens<'_>, run: &Run<'_>) -> Option<String> {
+    let kinds = lens.model.chain.channel.iter();
+    let spans = kinds.flat_map(|kind| run.all(lens, kind));
+    let mut broken = spans.filter(|span| lens.data.span(**span).status == Status::Error);
+    let first = broken.next().filter(|_| asks_for_session(lens, run))?;
+    let name = lens.rule(*first).map_or("channel", |rule| &rule.kind);
+    Some(format!("{name} failed{}", message(lens, *first)))
 }

@@ -4,7 +4,7 @@
 //! failed before a figure of time came about counts as infinitely slow in it.
 
 use crate::model::lens::Lens;
-use crate::model::schema::{Edge, MetricRule, MetricSource, ResourceCondition, Unit};
+use crate::model::schema::{Edge, MetricRule, MetricSource, Part, ResourceCondition, Unit};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Status, Value};
 use crate::units::{Nanos, Timestamp, difference};
@@ -35,9 +35,12 @@ pub fn figure(lens: &Lens<'_>, run: &Run<'_>, rule: &MetricRule) -> Figure {
             other => return other,
         }
     }
-    match (run.failure.is_some(), rule.unit) {
-        (true, Unit::Ms) => Figure::Failed,
-        _ => Figure::Absent(reason),
+    // Only where a client measured the run is a missing time one that failed.
+    let measured = !run.client.is_empty() || run.record.is_some();
+    if run.failure.is_some() && measured && rule.unit == Unit::Ms {
+        Figure::Failed
+    } else {
+        Figure::Absent(reason)
     }
 }
 
@@ -91,6 +94,9 @@ fn between(
     let Some(first) = run.first(lens, from) else {
         return Figure::Absent(format!("no `{from}` span: no client measured this run"));
     };
+    if !run.first_of_process && lens.part(first) == Some(Part::Process) {
+        return Figure::Absent("the process had started before this run".to_owned());
+    }
     let Some(last) = run.first(lens, to) else {
         return Figure::Absent(format!("no `{to}` span"));
     };

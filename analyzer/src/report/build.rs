@@ -330,12 +330,16 @@ fn sched(
 ) -> Option<SchedReport> {
     let rule = lens.model.sched.as_ref()?;
     let (mut cpu, mut runq, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
+    let mut from = None;
     for (stage, (_, row)) in found.iter().zip(mine) {
         let Some(stage) = stage.filter(|stage| stage.present) else {
             continue;
         };
         let span = match &stage.sched_from {
-            Some(kind) => row.run.first(lens, kind)?,
+            Some(kind) => {
+                from = Some(kind.clone());
+                row.run.first(lens, kind)?
+            }
             None => *stage.spans.first()?,
         };
         let read = |key: &str| lens.attribute(span, key).and_then(Value::number);
@@ -347,6 +351,7 @@ fn sched(
     }
     let middle = |values: &[f64]| median(values).map(Nanos::rounded);
     Some(SchedReport {
+        from,
         cpu: middle(&cpu)?,
         runq: middle(&runq)?,
         blocked: middle(&blocked)?,

@@ -15,6 +15,8 @@ use super::{Finding, Ordered, Report, StageReport, WindowReport};
 
 /// A gap that is a larger part of the client's time than this is worth a word.
 const CLIENT_GAP: f64 = 0.05;
+/// A phase that covers less of a stage than this does not explain it.
+const EXPLAINS_MIN: f64 = 0.01;
 /// Below this n the slowest tenth is one run, and one run is an anecdote.
 const SLOW_RUNS_MIN: usize = 10;
 
@@ -34,6 +36,7 @@ pub(super) fn findings(report: &Report, complete: &[&Row<'_>]) -> Vec<Finding> {
     found.extend(outlives_client(complete));
     found.extend(chains(report));
     found.extend(failures(report));
+    found.extend(pooled(report));
     found.extend(few_runs(report));
     found.extend(clock(report));
     found
@@ -120,6 +123,9 @@ fn startup_phase(report: &Report) -> Option<Finding> {
         .iter()
         .filter_map(|phase| Some((phase, phase.share?)));
     let (phase, share) = phase.reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+    if share < EXPLAINS_MIN {
+        return None;
+    }
     let about = if phase.placed.is_some() { "about " } else { "" };
     let text = format!(
         "`{}` covers {about}{} of `{}`, the most of all phases of `{}`",
@@ -318,5 +324,21 @@ fn clock(report: &Report) -> Option<Finding> {
             text,
             vec![("quantum_ms", json!(window.quantum))],
         )
+    })
+}
+
+fn pooled(report: &Report) -> Option<Finding> {
+    let names: Vec<_> = report
+        .cohorts
+        .iter()
+        .map(|cohort| cohort.name.as_str())
+        .collect();
+    (names.len() > 1).then(|| {
+        let text = format!(
+            "these are {} cohorts ({}); breakdowns and correlations pool all of their traced runs",
+            names.len(),
+            names.join(", ")
+        );
+        finding("cohorts_pooled", text, vec![("cohorts", json!(names))])
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::breakdown::client;
 use crate::units::Nanos;
 
 use super::numbers::{NONE, amount, coefficient, escape, or_none, percent, signed_time, time};
@@ -35,16 +36,20 @@ pub struct Section {
 #[must_use]
 pub fn sections(report: &Report) -> Vec<Section> {
     let mut all = vec![findings(report), coverage(report)];
-    all.push(metrics("End to end", &report.metrics));
+    // Pooled over cohorts these would say nothing; each has its own below.
+    if report.cohorts.is_empty() {
+        all.push(metrics("End to end", &report.metrics));
+    }
+    all.extend(report.cohorts.iter().map(cohort));
+    all.extend(comparisons(&report.comparisons));
     let drills = report.drill_through.iter().map(drill);
     let mut windows = report.windows.iter().map(window);
     all.extend(windows.next());
     all.extend(drills);
     all.extend(windows);
     all.extend(groups(report));
+    all.extend(scheduler(report));
     all.extend(correlations(report));
-    all.extend(report.cohorts.iter().map(cohort));
-    all.extend(comparisons(&report.comparisons));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
     all
@@ -214,28 +219,47 @@ fn window(window: &WindowReport) -> Section {
         ]),
         rows,
     };
-    let notes = sched_notes(window);
     Section {
         title: format!("{} (n = {})", window.title, window.n),
         lines: Vec::new(),
         grid: Some(grid),
-        notes,
+        notes: Vec::new(),
     }
 }
 
-fn sched_notes(window: &WindowReport) -> Vec<String> {
-    let note = |stage: &StageReport| {
-        let sched = stage.sched.as_ref()?;
+/// Where the time of each stage went; the client's window repeats the request's.
+fn scheduler(report: &Report) -> Option<Section> {
+    let mut rows = Vec::new();
+    for window in report
+        .windows
+        .iter()
+        .filter(|window| window.name != client::WINDOW)
+    {
         let show = |value| time(value, window.quantum);
-        let name = escape(&stage.name);
-        Some(format!(
-            "{name}: {} on a processor, {} waiting for one, {} blocked",
-            show(sched.cpu),
-            show(sched.runq),
-            show(sched.blocked)
-        ))
-    };
-    window.stages.iter().filter_map(note).collect()
+        for stage in &window.stages {
+            let Some(sched) = &stage.sched else { continue };
+            let mut name = format!("{} / {}", escape(&window.name), escape(&stage.name));
+            if let Some(from) = &sched.from {
+                let _ = write!(name, " (of {})", escape(from));
+            }
+            rows.push(vec![
+                name,
+                show(sched.cpu),
+                show(sched.runq),
+                show(sched.blocked),
+            ]);
+        }
+    }
+    (!rows.is_empty()).then(|| Section {
+        title: "On a processor, waiting for one, blocked (P50 of the thread that ran it)"
+            .to_owned(),
+        lines: Vec::new(),
+        grid: Some(Grid {
+            head: head(&["window / stage", "running", "waiting", "blocked"]),
+            rows,
+        }),
+        notes: Vec::new(),
+    })
 }
 
 fn drill(drill: &DrillReport) -> Section {

@@ -326,6 +326,9 @@ pub struct StageReport {
 /// Medians of scheduler figures.
 #[derive(Clone, Debug, SerializeDerive)]
 pub struct SchedReport {
+    /// Kind of the span whose figures they are, where the stage itself only
+    /// waits for another process; null for the stage's own.
+    pub from: Option<String>,
     /// On a processor.
     pub cpu: Nanos,
     /// Runnable, waiting for one.

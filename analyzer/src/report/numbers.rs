@@ -13,6 +13,7 @@ use super::Amount;
 
 const NANOS_PER_MS: f64 = 1e6;
 const NANOS_PER_US: f64 = 1e3;
+const BYTES_PER_KIB: f64 = 1024.0;
 const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 /// What stands where there is no number.
 pub const NONE: &str = "–";
@@ -21,8 +22,11 @@ pub const NONE: &str = "–";
 #[must_use]
 pub fn time(value: Nanos, quantum: Nanos) -> String {
     let magnitude = value.0.unsigned_abs();
+    if magnitude == 0 {
+        return "0".to_owned();
+    }
     // A coarse clock cannot tell microseconds: such a value stays in ms.
-    if magnitude < 1_000_000 && quantum.0 < 1_000_000 && magnitude > 0 {
+    if magnitude < 1_000_000 && quantum.0 < 1_000_000 {
         let digits =
             significant(magnitude as f64 / NANOS_PER_US).min(decimals(quantum, NANOS_PER_US));
         format!(
@@ -82,6 +86,9 @@ pub fn signed_time(value: Nanos, quantum: Nanos) -> String {
 pub fn amount(value: Amount, quantum: Nanos) -> String {
     match value {
         Amount::Time(nanos) => time(nanos, quantum),
+        Amount::Bytes(bytes) if bytes.unsigned_abs() < 1024 * 1024 => {
+            format!("{:.1} KiB", bytes as f64 / BYTES_PER_KIB)
+        }
         Amount::Bytes(bytes) => format!("{:.1} MiB", bytes as f64 / BYTES_PER_MIB),
         Amount::Ratio(millionths) => percent(millionths as f64 / 1e6),
     }
@@ -152,7 +159,7 @@ mod tests {
         check(23_456, 1, "23.46 µs");
         check(168_000, 10_000, "168 µs");
         check(400_000, 1_000_000, "0 ms");
-        check(0, 1, "0.000 ms");
+        check(0, 1, "0");
         check(-23_456, 1, "-23.46 µs");
     }
 

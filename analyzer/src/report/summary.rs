@@ -48,7 +48,8 @@ pub fn metric(name: &str, unit: Unit, figures: &[Figure], definition: Definition
     MetricReport {
         name: name.to_owned(),
         unit: unit.name(),
-        n: samples.len(),
+        // Where every run failed, nothing says that the metric applies at all.
+        n: if values.is_empty() { 0 } else { samples.len() },
         p50: value(p50),
         p50_ci: interval(&samples, 0.5, unit).0,
         p95: value(p95),
@@ -59,10 +60,17 @@ pub fn metric(name: &str, unit: Unit, figures: &[Figure], definition: Definition
         n_failed,
         above: bound,
         reason: if values.is_empty() {
-            reason.or_else(|| Some("no run has it".to_owned()))
+            reason.or_else(|| Some(no_value(n_failed)))
         } else {
             None
         },
+    }
+}
+
+fn no_value(n_failed: usize) -> String {
+    match n_failed {
+        0 => "no run has it".to_owned(),
+        n => format!("{n} runs failed before they had it, and no other run has it"),
     }
 }
 
