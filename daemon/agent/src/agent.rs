@@ -6,16 +6,15 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::edges::{Edge, EdgeClock};
-use crate::git::Repository;
 use crate::git::status::{Answer, STATUS_BOUND, StatusRunner};
 use crate::initialize::InitializeResult;
 use crate::instructions::Instructions;
-use crate::session::{Asked, Session};
+use crate::session::{Prepared, Session};
 use crate::session_stages::{SessionStage, SessionStart, Stages};
 use crate::settings::{GitStatus, Settings};
 use crate::startup::{Startup, StartupProfile, is_profile_wanted};
 use crate::tools::Registry;
-use crate::trace::{Handed, Trace, TraceSetup};
+use crate::trace::{Handed, TraceSetup, Tracing};
 use coldpath_acp::framing::{LineTooLong, MAX_LINE_BYTES};
 use coldpath_acp::message::{
     self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, RpcError,
@@ -45,11 +44,28 @@ struct AfterSession {
     mcp_servers: usize,
 }
 
+impl AfterSession {
+    fn refused(start: Option<SessionStart>) -> Self {
+        Self {
+            start,
+            id: None,
+            mcp_servers: 0,
+        }
+    }
+}
+
 impl Reply {
     fn new(line: Vec<u8>) -> Self {
         Self {
             line: Some(line),
             after: None,
+        }
+    }
+
+    fn of_session(line: Vec<u8>, after: AfterSession) -> Self {
+        Self {
+            line: Some(line),
+            after: Some(after),
         }
     }
 
@@ -82,16 +98,6 @@ struct Client {
     profile: StartupProfile,
 }
 
-/// How far the trace is.
-#[derive(Debug)]
-enum Tracing {
-    Off,
-    /// Wanted; opened when that delays nobody. The context is that of the
-    /// initialize request, once it came.
-    Pending(TraceSetup, Handed),
-    Open(Trace),
-}
-
 impl Agent {
     /// An agent at the end of its start-up but for the initialize request.
     pub(crate) fn new(
@@ -109,11 +115,7 @@ impl Agent {
             clock,
             startup,
             client: None,
-            tracing: if setup.is_on() {
-                Tracing::Pending(setup, Handed::Absent)
-            } else {
-                Tracing::Off
-            },
+            tracing: Tracing::new(setup),
             sessions: BTreeMap::new(),
             status: StatusRunner::new(STATUS_BOUND),
         }
@@ -122,11 +124,7 @@ impl Agent {
     /// The instant at which a line was read, where anything is timed by it: up
     /// to the initialize request, and in a traced agent.
     pub(crate) fn edge(&self) -> Option<Edge> {
-        (self.client.is_none() || self.is_traced()).then(|| self.clock.edge())
-    }
-
-    fn is_traced(&self) -> bool {
-        !matches!(self.tracing, Tracing::Off)
+        (self.client.is_none() || self.tracing.is_wanted()).then(|| self.clock.edge())
     }
 
     /// Answers one line, which was there at `read`.
@@ -189,9 +187,7 @@ impl Agent {
         let wanted = is_profile_wanted(&request.meta);
         if self.client.is_none() {
             fault::block(spans::AGENT_STARTUP);
-            if let Tracing::Pending(_, handed) = &mut self.tracing {
-                *handed = Handed::from_meta(&request.meta);
-            }
+            self.tracing.set_parent(Handed::from_meta(&request.meta));
             if let Some(read) = read {
                 self.startup.mark_at("request_wait", read);
             }
@@ -218,60 +214,37 @@ impl Agent {
         read: Option<Edge>,
     ) -> Reply {
         let request = read_params::<NewSessionRequest>(params);
-        let mut stages = match read.filter(|_| self.is_traced()) {
+        let mut stages = match read.filter(|_| self.tracing.is_wanted()) {
             Some(read) => Stages::begin(&self.clock, read, handed(&request, params)),
             None => Stages::off(),
         };
         fault::block(spans::AGENT_SESSION_START);
-        let opened = request.and_then(|request| {
-            stages.enter(SessionStage::Validate);
-            let asked = Asked::check(&request, self.sessions.len())?;
-            stages.enter(SessionStage::GitHead);
-            let repository = Repository::find(&asked.directory);
-            let head = repository.as_ref().map(Repository::head);
-            stages.enter(SessionStage::Instructions);
-            self.instructions = Instructions::discover(
-                &asked.directory,
-                repository.as_ref().map(Repository::root),
-                &self.settings.instructions,
-                Some(&self.instructions),
-            );
-            Ok((asked, head))
+        let options = &self.settings.instructions;
+        let prepared = request.and_then(|request| {
+            let open = self.sessions.len();
+            Prepared::new(&request, open, options, &self.instructions, &mut stages)
         });
-        let (asked, head) = match opened {
-            Ok(opened) => opened,
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 let line = message::error_response(Some(id), &error);
-                return Reply {
-                    line: Some(line),
-                    after: Some(AfterSession {
-                        start: stages.fail(&error),
-                        id: None,
-                        mcp_servers: 0,
-                    }),
-                };
+                return Reply::of_session(line, AfterSession::refused(stages.fail(&error)));
             }
         };
         stages.enter(SessionStage::Register);
         let session_id = uuid::random();
-        let session = Session {
-            directory: asked.directory,
-            head,
-            dirty: None,
-            instructions: self.instructions.clone(),
-            tools: self.offered_tools(),
-        };
+        let mcp_servers = prepared.mcp_servers;
+        let session = prepared.into_session(self.offered_tools());
+        self.instructions = session.instructions.clone();
         let session = self.sessions.entry(session_id.clone()).or_insert(session);
         stages.enter(SessionStage::Response);
         let line = message::response(id, &session.result(&session_id));
-        Reply {
-            line: Some(line),
-            after: Some(AfterSession {
-                start: stages.finish(&session_id, session.head.as_ref()),
-                id: Some(session_id),
-                mcp_servers: asked.mcp_servers,
-            }),
-        }
+        let after = AfterSession {
+            start: stages.finish(&session_id, session.head.as_ref()),
+            id: Some(session_id),
+            mcp_servers,
+        };
+        Reply::of_session(line, after)
     }
 
     fn offered_tools(&self) -> Vec<&'static str> {
@@ -310,8 +283,9 @@ impl Agent {
         else {
             return;
         };
-        self.open_trace(None, diagnostics);
-        if let (Some(start), Tracing::Open(trace)) = (start, &mut self.tracing) {
+        if let Some(trace) = self.tracing.open(&self.startup, None, diagnostics)
+            && let Some(start) = start
+        {
             start.emit(trace);
         }
         if let Some(id) = id
@@ -331,12 +305,12 @@ impl Agent {
     /// Whether start-up is over and its trace still has to be opened: at the next
     /// pause, or after the first session.
     pub(crate) fn wants_pause(&self) -> bool {
-        self.client.is_some() && matches!(self.tracing, Tracing::Pending(..))
+        self.client.is_some() && self.tracing.is_pending()
     }
 
     /// Uses a pause of the client.
     pub(crate) fn pause(&mut self, diagnostics: &mut Diagnostics) {
-        self.open_trace(None, diagnostics);
+        self.tracing.open(&self.startup, None, diagnostics);
     }
 
     /// Runs of `git status`, for the loop that polls them.
@@ -361,36 +335,14 @@ impl Agent {
     /// Ends what runs and closes the trace. Bounded.
     pub(crate) fn finish(&mut self, diagnostics: &mut Diagnostics) {
         self.status.stop();
-        if self.is_traced() && self.client.is_none() {
+        let failure = if self.client.is_none() && self.tracing.is_wanted() {
             self.startup.mark("request_wait", &self.clock);
-            let failure = "stdin ended before an initialize request";
-            self.open_trace(Some(failure), diagnostics);
-        }
-        self.open_trace(None, diagnostics);
-        if let Tracing::Open(trace) = &self.tracing
-            && !trace.telemetry.close().final_line
-        {
-            diagnostics.warn("the trace's last line could not be written in time");
-        }
-    }
-
-    /// Opens a trace that is pending and writes the start-up; `failure` says why
-    /// it did not come to an end.
-    fn open_trace(&mut self, failure: Option<&'static str>, diagnostics: &mut Diagnostics) {
-        let Tracing::Pending(setup, handed) = &self.tracing else {
-            return;
+            Some("stdin ended before an initialize request")
+        } else {
+            None
         };
-        self.tracing = match setup.open(handed.clone()) {
-            Ok(trace) => {
-                self.startup
-                    .emit(&trace.telemetry, trace.parent.as_ref(), failure);
-                Tracing::Open(trace)
-            }
-            Err(error) => {
-                diagnostics.warn(&format!("{error}; nothing is traced"));
-                Tracing::Off
-            }
-        };
+        self.tracing.open(&self.startup, failure, diagnostics);
+        self.tracing.close(diagnostics);
     }
 }
 

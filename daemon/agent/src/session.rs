@@ -1,9 +1,10 @@
 //! A session: what is asked for, what is kept of it, and what the client is told.
 //!
-//! Holds values only; finding them is the business of the modules it names.
+//! The order of the steps is that of their stages. It sends nothing.
 
-use crate::git::Head;
-use crate::instructions::Instructions;
+use crate::git::{Head, Repository};
+use crate::instructions::{self, Instructions};
+use crate::session_stages::{SessionStage, Stages};
 use coldpath_acp::message::{self, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use coldpath_acp::messages::{NewSessionRequest, method};
 use serde::Serialize;
@@ -28,54 +29,80 @@ pub(crate) struct Session {
     pub(crate) tools: Vec<&'static str>,
 }
 
-/// A session request whose values can be used.
-pub(crate) struct Asked {
-    /// Working directory, with its links resolved.
-    pub(crate) directory: PathBuf,
+/// A session that can be opened: its request checked, its workspace looked at.
+#[derive(Debug)]
+pub(crate) struct Prepared {
     /// How many MCP servers were named.
     pub(crate) mcp_servers: usize,
+    directory: PathBuf,
+    head: Option<Head>,
+    instructions: Instructions,
 }
 
-impl Asked {
-    /// Checks a request of a client that has `open` sessions.
+impl Prepared {
+    /// Checks the request of a client that has `open` sessions, then reads branch,
+    /// commit and instruction files; those that `known` holds unchanged are not
+    /// read again.
     ///
     /// # Errors
     /// Invalid parameters: no absolute path of a directory that can be opened, or
     /// `mcpServers` that is no array; internal error: too many sessions.
-    pub(crate) fn check(request: &NewSessionRequest, open: usize) -> Result<Self, RpcError> {
-        let refuse = |reason: String| RpcError::new(INVALID_PARAMS, reason);
-        let mcp_servers = request
-            .mcp_servers
-            .as_array()
-            .map(Vec::len)
-            .ok_or_else(|| refuse("`mcpServers` is not an array".to_owned()))?;
-        let cwd = Path::new(&request.cwd);
-        if !cwd.is_absolute() {
-            return Err(refuse(format!(
-                "`cwd` is not an absolute path: `{}`",
-                request.cwd
-            )));
-        }
-        let directory = cwd.canonicalize().map_err(|error| {
-            refuse(format!(
-                "`cwd` cannot be opened: `{}`: {error}",
-                request.cwd
-            ))
-        })?;
-        if !directory.is_dir() {
-            return Err(refuse(format!(
-                "`cwd` is not a directory: `{}`",
-                request.cwd
-            )));
-        }
+    pub(crate) fn new(
+        request: &NewSessionRequest,
+        open: usize,
+        options: &instructions::Options,
+        known: &Instructions,
+        stages: &mut Stages<'_>,
+    ) -> Result<Self, RpcError> {
+        stages.enter(SessionStage::Validate);
         if open >= SESSIONS_MAX {
             let reason = format!("{SESSIONS_MAX} sessions are open, the most of one agent");
             return Err(RpcError::new(INTERNAL_ERROR, reason));
         }
+        let invalid = |reason: String| RpcError::new(INVALID_PARAMS, reason);
+        let mcp_servers = request.mcp_servers.as_array().map(Vec::len);
+        let mcp_servers =
+            mcp_servers.ok_or_else(|| invalid("`mcpServers` is not an array".to_owned()))?;
+        let directory = resolve_directory(&request.cwd).map_err(invalid)?;
+        stages.enter(SessionStage::GitHead);
+        let repository = Repository::find(&directory);
+        let head = repository.as_ref().map(Repository::head);
+        stages.enter(SessionStage::Instructions);
+        let root = repository.as_ref().map(Repository::root);
+        let instructions = Instructions::discover(&directory, root, options, Some(known));
         Ok(Self {
-            directory,
             mcp_servers,
+            directory,
+            head,
+            instructions,
         })
+    }
+
+    /// The session, offering these tools.
+    pub(crate) fn into_session(self, tools: Vec<&'static str>) -> Session {
+        Session {
+            directory: self.directory,
+            head: self.head,
+            dirty: None,
+            instructions: self.instructions,
+            tools,
+        }
+    }
+}
+
+/// The directory that `cwd` names, with its links resolved, or why there is none.
+fn resolve_directory(cwd: &str) -> Result<PathBuf, String> {
+    let path = Path::new(cwd);
+    if !path.is_absolute() {
+        return Err(format!("`cwd` is not an absolute path: `{cwd}`"));
+    }
+    let directory = path
+        .canonicalize()
+        .map_err(|error| format!("`cwd` cannot be opened: `{cwd}`: {error}"))?;
+    if directory.is_dir() {
+        Ok(directory)
+    } else {
+        Err(format!("`cwd` is not a directory: `{cwd}`"))
     }
 }
 
@@ -177,5 +204,31 @@ impl Session {
             commit: head.and_then(|head| head.commit.as_deref()),
             dirty: self.dirty,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn prepare(cwd: &Path, open: usize) -> Result<Prepared, RpcError> {
+        let request = serde_json::from_value(json!({"cwd": cwd, "mcpServers": [{}, {}]})).unwrap();
+        let options = instructions::Options::default();
+        let known = Instructions::discover(Path::new("/nonexistent"), None, &options, None);
+        Prepared::new(&request, open, &options, &known, &mut Stages::off())
+    }
+
+    #[test]
+    fn one_session_more_than_the_bound_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let prepared = prepare(dir.path(), SESSIONS_MAX - 1).unwrap();
+        assert_eq!(prepared.mcp_servers, 2);
+        let error = prepare(dir.path(), SESSIONS_MAX).unwrap_err();
+        assert_eq!(error.code, INTERNAL_ERROR);
+        assert!(
+            error.message.starts_with("16384 sessions are open"),
+            "{error}"
+        );
     }
 }

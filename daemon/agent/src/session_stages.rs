@@ -11,8 +11,12 @@ use crate::startup::set_sched;
 use crate::trace::{Handed, Trace};
 use coldpath_acp::message::RpcError;
 use coldpath_trace_format::attributes as keys;
+use coldpath_trace_format::emit::{SpanContext, Stage, Telemetry, WallNanos};
 use coldpath_trace_format::profile::{PhaseList, ProfileKind, ProfileRecord};
 use coldpath_trace_format::spans;
+
+/// `error.type` of a session that was not opened.
+const REFUSED: &str = "refused";
 
 /// The stages of one `session/new`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,60 +132,83 @@ impl SessionStart {
     /// profile. A refused session has both, in error and incomplete.
     pub(crate) fn emit(self, trace: &mut Trace) {
         let telemetry = &trace.telemetry;
-        let rejected = self.handed.rejected();
-        let parent = self.handed.into_context();
-        let end = self.ended.last().map_or(self.start, |(_, edge)| *edge);
-        let mut whole =
-            telemetry.stage_at(spans::AGENT_SESSION_START, parent.as_ref(), self.start.at);
-        set_sched(&mut whole, &self.start, &end);
-        if rejected > 0 {
-            whole.set(keys::CONTEXT_REJECTED, i64::from(rejected));
-        }
-        let head = self.head.unwrap_or_default();
-        for (key, value) in [
-            (keys::VCS_BRANCH, head.branch),
-            (keys::VCS_COMMIT, head.commit),
-        ] {
-            if let Some(value) = value {
-                whole.set(key, value);
-            }
-        }
+        let parent = match &self.handed {
+            Handed::Valid(context) => Some(context),
+            Handed::Absent | Handed::Invalid => None,
+        };
+        let mut whole = telemetry.stage_at(spans::AGENT_SESSION_START, parent, self.start.at);
         let context = whole.context();
-        let mut phases = PhaseList::new();
-        let mut from = self.start;
-        let last = self.ended.len().saturating_sub(1);
-        for (index, (stage, to)) in self.ended.iter().enumerate() {
-            let mut span = telemetry.stage_at(stage.span_name(), context.as_ref(), from.at);
-            set_sched(&mut span, &from, to);
-            if let (Outcome::Refused(reason), true) = (&self.outcome, index == last) {
-                span.fail("refused", reason.clone());
-            }
-            span.end_at(to.at);
-            let start = millis(from.at.since(self.start.at));
-            phases.push(stage.name(), Some(start), millis(to.at.since(from.at)));
-            from = *to;
-        }
-        let mut record = ProfileRecord::new(
-            ProfileKind::SessionStart,
-            telemetry.anchor().wall_at(self.start.at).as_unix_nanos(),
-            millis(end.at.since(self.start.at)),
-            &phases,
-        );
-        match self.outcome {
-            Outcome::Opened(id) => {
-                whole.set(keys::SESSION_ID, id.clone());
-                record.session_id = Some(id);
-            }
-            Outcome::Refused(reason) => {
-                whole.fail("refused", reason);
-                record.complete = false;
-            }
-        }
-        whole.end_at(end.at);
+        self.emit_stages(telemetry, context.as_ref());
+        self.describe(&mut whole);
+        whole.end_at(self.end().at);
+        let start = telemetry.anchor().wall_at(self.start.at);
+        let mut record = self.record(start);
         if let Some(context) = context {
             record.trace_id = Some(context.trace_id().to_string());
             record.span_id = Some(context.span_id().to_string());
         }
         trace.profiles.append(&record);
+    }
+
+    fn end(&self) -> Edge {
+        self.ended.last().map_or(self.start, |(_, edge)| *edge)
+    }
+
+    /// Each stage with its edges.
+    fn stages(&self) -> impl Iterator<Item = (SessionStage, Edge, Edge)> {
+        let starts = std::iter::once(self.start).chain(self.ended.iter().map(|(_, edge)| *edge));
+        let stages = starts.zip(&self.ended);
+        stages.map(|(from, (stage, to))| (*stage, from, *to))
+    }
+
+    fn emit_stages(&self, telemetry: &Telemetry, whole: Option<&SpanContext>) {
+        for (stage, from, to) in self.stages() {
+            let mut span = telemetry.stage_at(stage.span_name(), whole, from.at);
+            set_sched(&mut span, &from, &to);
+            if let Outcome::Refused(reason) = &self.outcome
+                && stage == self.current
+            {
+                span.fail(REFUSED, reason.clone());
+            }
+            span.end_at(to.at);
+        }
+    }
+
+    fn describe(&self, whole: &mut Stage) {
+        set_sched(whole, &self.start, &self.end());
+        if self.handed.rejected() > 0 {
+            whole.set(keys::CONTEXT_REJECTED, i64::from(self.handed.rejected()));
+        }
+        let head = self.head.as_ref();
+        let branch = head.and_then(|head| head.branch.clone());
+        let commit = head.and_then(|head| head.commit.clone());
+        for (key, value) in [(keys::VCS_BRANCH, branch), (keys::VCS_COMMIT, commit)] {
+            if let Some(value) = value {
+                whole.set(key, value);
+            }
+        }
+        match &self.outcome {
+            Outcome::Opened(id) => whole.set(keys::SESSION_ID, id.clone()),
+            Outcome::Refused(reason) => whole.fail(REFUSED, reason.clone()),
+        }
+    }
+
+    fn record(&self, start: WallNanos) -> ProfileRecord {
+        let mut phases = PhaseList::new();
+        for (stage, from, to) in self.stages() {
+            let start = millis(from.at.since(self.start.at));
+            phases.push(stage.name(), Some(start), millis(to.at.since(from.at)));
+        }
+        let mut record = ProfileRecord::new(
+            ProfileKind::SessionStart,
+            start.as_unix_nanos(),
+            millis(self.end().at.since(self.start.at)),
+            &phases,
+        );
+        match &self.outcome {
+            Outcome::Opened(id) => record.session_id = Some(id.clone()),
+            Outcome::Refused(_) => record.complete = false,
+        }
+        record
     }
 }

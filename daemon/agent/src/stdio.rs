@@ -139,7 +139,7 @@ impl Transport {
             }
             Err(error) => return Err(error.into()),
         };
-        let read = agent.edge();
+        let mut read = agent.edge();
         self.lines.push(&self.chunk);
         let tail = if length == 0 {
             self.lines.finish()
@@ -156,6 +156,9 @@ impl Transport {
                 None => break,
             };
             self.answer(agent, reply, diagnostics)?;
+            // A line that came with the one before has waited for its answer; that
+            // is no part of its own time.
+            read = agent.edge();
         }
         if let Some(tail) = tail {
             let reply = agent.handle(&tail, read);

@@ -179,6 +179,18 @@ mod tests {
     }
 
     #[test]
+    fn an_unsorted_file_beyond_the_bound_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("packed-refs");
+        std::fs::write(&path, format!("{} refs/heads/a\n", id(7))).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(UNSORTED_MAX_BYTES).unwrap();
+        assert_eq!(find(&path, "refs/heads/a"), Some(id(7)));
+        file.set_len(UNSORTED_MAX_BYTES + 1).unwrap();
+        assert_eq!(find(&path, "refs/heads/a"), None);
+    }
+
+    #[test]
     fn a_last_line_without_newline_counts() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("packed-refs");

@@ -361,16 +361,19 @@ mod tests {
         })
     }
 
+    #[track_caller]
     fn wait(runner: &mut StatusRunner) -> Answer {
+        let deadline = MonoNanos::now().after(LONG);
         loop {
+            assert!(MonoNanos::now() < deadline, "no answer came");
             let patience = runner.patience();
             let mut fds: Vec<_> = runner
                 .descriptors()
                 .into_iter()
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
-            let timeout = patience.map(|patience| Timespec::try_from(patience).unwrap());
-            rustix::event::poll(&mut fds, timeout.as_ref()).unwrap();
+            let timeout = Timespec::try_from(patience.unwrap_or(LONG)).unwrap();
+            rustix::event::poll(&mut fds, Some(&timeout)).unwrap();
             if let Some(answer) = runner.advance() {
                 return answer;
             }

@@ -308,6 +308,30 @@ fn a_refused_session_is_a_span_in_error_and_an_incomplete_profile() {
 }
 
 #[test]
+fn a_session_that_came_with_the_initialize_request_begins_after_it() {
+    let traces = tempfile::tempdir().unwrap();
+    let mut client = Client::start_with(&|command| {
+        command.env("COLDPATH_TRACE_DIR", traces.path());
+    });
+    client.send(
+        concat!(
+            r#"{"id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
+            "\n",
+            r#"{"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#,
+            "\n"
+        )
+        .as_bytes(),
+    );
+    assert_eq!(client.receive()["id"], 0);
+    assert_eq!(client.receive()["id"], 1);
+    client.finish().is_clean();
+    let written = Written::read(traces.path());
+    let end = nanos(written.span("agent.startup"), "endTimeUnixNano");
+    let start = nanos(written.span("agent.session_start"), "startTimeUnixNano");
+    assert!(start > end, "{start} {end}");
+}
+
+#[test]
 fn the_trace_is_opened_in_a_pause_without_any_session() {
     let traces = tempfile::tempdir().unwrap();
     let client = Client::initialized(&|command| {
