@@ -52,6 +52,7 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     mark_first_of_process(&mut runs);
     attach_measured(lens, &mut runs, &processes);
     clients::attach(lens, &mut runs);
+    spread_words(&mut runs);
     for run in &mut runs {
         run.start = first_instant(lens, run);
         complete::judge(lens, run);
@@ -335,7 +336,6 @@ fn attach_measured<'a>(
         runs[place].client = lens.by_kind(own.chain([span]).collect());
         take_words(lens, measured, span, &mut runs[place]);
     }
-    spread_words(runs);
     sort(runs);
 }
 
@@ -393,16 +393,17 @@ fn take_words(lens: &Lens<'_>, measured: &Measured, span: SpanIndex, run: &mut R
     };
 }
 
-/// Other channel attempts of a measured process share its cohort, its being a
-/// warm-up, and its name.
+/// Other channel attempts of a process that a client measured share its cohort,
+/// its being a warm-up, and its name.
 fn spread_words(runs: &mut [Run<'_>]) {
     let mut words = BTreeMap::new();
-    for run in runs.iter().filter(|run| !run.client.is_empty()) {
+    let measured = |run: &Run<'_>| !run.client.is_empty() || run.record.is_some();
+    for run in runs.iter().filter(|run| measured(run)) {
         if let Some(process) = run.process_key {
             words.insert(process, (run.cohort.clone(), run.warmup, run.id.clone()));
         }
     }
-    for run in runs.iter_mut().filter(|run| run.client.is_empty()) {
+    for run in runs.iter_mut().filter(|run| !measured(run)) {
         if let Some((cohort, warmup, id)) = run.process_key.and_then(|key| words.get(key)) {
             run.cohort.clone_from(cohort);
             run.warmup = *warmup;

@@ -70,7 +70,8 @@ pub fn cohorts(table: &Table<'_>, definition: Definition) -> Vec<CohortReport> {
     members.into_iter().map(report).collect()
 }
 
-/// Every two cohorts, the earlier as control, in every metric both have.
+/// Every two cohorts, the earlier as control, in every metric of which they have
+/// pairs.
 #[must_use]
 pub fn comparisons(table: &Table<'_>, cohorts: &[CohortReport]) -> Vec<Comparison> {
     let mut found = Vec::new();
@@ -79,7 +80,7 @@ pub fn comparisons(table: &Table<'_>, cohorts: &[CohortReport]) -> Vec<Compariso
             for (column, rule) in table.rules.iter().enumerate() {
                 let pairs = pairs(table, column, &control.name, &candidate.name);
                 let has = |cohort: &CohortReport| cohort.metrics[column].n > 0;
-                if has(control) && has(candidate) {
+                if has(control) && has(candidate) && !pairs.is_empty() {
                     found.push(compare(rule, &control.name, &candidate.name, &pairs));
                 }
             }

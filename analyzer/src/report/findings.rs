@@ -302,7 +302,7 @@ fn few_runs(report: &Report) -> Option<Finding> {
         format!(" ({} in `{}`)", amount(value, Nanos(1)), metric.name)
     });
     let text = format!(
-        "{} runs give no 95 % interval for P95{p95}; {needs} would",
+        "n = {} gives no 95 % interval for P95{p95}; {needs} runs would",
         metric.n
     );
     Some(finding(

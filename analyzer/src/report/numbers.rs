@@ -129,7 +129,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Control characters, and the marks that reorder or hide text.
-fn steers(char: char) -> bool {
+pub(super) fn steers(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{061c}')
 }

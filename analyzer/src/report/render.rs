@@ -3,10 +3,14 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
+
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle, presets};
 
 use super::Report;
 use super::layout::{Grid, Section, sections};
+use super::numbers::steers;
 
 /// How a report is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +30,64 @@ pub enum Format {
 /// What the writer fails with.
 pub fn render(report: &Report, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, report).map_err(io::Error::from)?;
-            writeln!(out)
-        }
+        Format::Json => json(report, out),
         Format::Table => table(&sections(report), out),
         Format::Markdown => markdown(&sections(report), out),
+    }
+}
+
+fn json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let formatter = Inert(PrettyFormatter::new());
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, formatter);
+    report.serialize(&mut serializer).map_err(io::Error::from)?;
+    writeln!(out)
+}
+
+/// Writes what could steer a terminal as `\u` escapes, which a JSON reader
+/// turns back: the document says the same and is harmless to look at.
+struct Inert(PrettyFormatter<'static>);
+
+impl Formatter for Inert {
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_array(out)
+    }
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array(out)
+    }
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(out, first)
+    }
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array_value(out)
+    }
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object(out)
+    }
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object(out)
+    }
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(out, first)
+    }
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(out)
+    }
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object_value(out)
+    }
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        let mut plain = 0;
+        for (index, char) in text.char_indices().filter(|(_, char)| steers(*char)) {
+            out.write_all(&text.as_bytes()[plain..index])?;
+            // All of them lie in the basic plane, so one escape is enough.
+            write!(out, "\\u{:04x}", u32::from(char))?;
+            plain = index + char.len_utf8();
+        }
+        out.write_all(&text.as_bytes()[plain..])
     }
 }
 
@@ -63,11 +119,10 @@ fn markdown(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
         }
         writeln!(out, "### {}\n", section.title)?;
         for line in &section.lines {
-            writeln!(out, "- {}", line.replace('|', "\\|"))?;
+            writeln!(out, "- {}", markdown_text(line))?;
         }
         if let Some(grid) = &section.grid {
-            let bars =
-                |cells: &Vec<String>| cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let bars = |cells: &Vec<String>| cells.iter().map(|cell| markdown_text(cell)).collect();
             let escaped = Grid {
                 head: bars(&grid.head),
                 rows: grid.rows.iter().map(bars).collect(),
@@ -78,10 +133,15 @@ fn markdown(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
         }
         for note in &section.notes {
-            writeln!(out, "- {}", note.replace('|', "\\|"))?;
+            writeln!(out, "- {}", markdown_text(note))?;
         }
     }
     Ok(())
+}
+
+/// Text that Markdown shows as it is: no cell ends early, no tag begins.
+fn markdown_text(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// Text columns stand left, numbers right.

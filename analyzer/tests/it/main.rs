@@ -8,4 +8,11 @@
 
 mod support;
 
+mod bad_input;
+mod cli;
+mod cohorts;
+mod coldpath;
+mod order;
 mod qwen_cold;
+mod schema;
+mod stats;

@@ -1,0 +1,164 @@
+//! The command line: exit codes, errors, formats.
+
+use crate::support::{analyze, analyze_stdin, fixture};
+
+#[track_caller]
+fn refused(args: &[&str], hint: &str) {
+    let answer = analyze(args);
+    assert_eq!(answer.code, 2, "{args:?}");
+    assert!(answer.stderr.starts_with("error: "), "{}", answer.stderr);
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+    assert_eq!(answer.stdout, "");
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    let help = analyze(["--help"]);
+    assert_eq!(help.code, 0);
+    for word in [
+        "--format",
+        "--strict",
+        "--model",
+        "--quantile",
+        "Exit codes",
+    ] {
+        assert!(
+            help.stdout.contains(word),
+            "{word} is not in {}",
+            help.stdout
+        );
+    }
+    let version = analyze(["--version"]);
+    assert_eq!(
+        (version.code, version.stdout),
+        (0, format!("analyze {}\n", env!("CARGO_PKG_VERSION")))
+    );
+}
+
+#[test]
+fn wrong_usage_and_unreadable_input_exit_with_2() {
+    refused(&[], "required");
+    refused(&["/nonexistent/trace.jsonl"], "hint: quote a glob");
+    refused(&["/nonexistent/*.jsonl"], "no such file");
+    refused(&["-", "--format", "yaml"], "yaml");
+    refused(
+        &["-", "--model", "qven"],
+        "built-in models are coldpath, qwen",
+    );
+    refused(&["-", "-"], "named twice");
+}
+
+#[test]
+fn names_of_other_versions_are_not_taken_for_files() {
+    for name in [
+        "compare", "gate", "placebo", "plan", "chrome", "explain", "trend", "check",
+    ] {
+        refused(
+            &[name, "x"],
+            &format!("`analyze {name}` is not in this version"),
+        );
+    }
+}
+
+#[test]
+fn zstd_is_refused_with_the_way_out() {
+    let answer = analyze_stdin(["-"], &[0x28, 0xb5, 0x2f, 0xfd, 0, 0]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("zstd -d"), "{}", answer.stderr);
+}
+
+#[test]
+fn no_runs_cannot_be_judged() {
+    assert_eq!(analyze_stdin(["-"], b"").code, 3);
+}
+
+#[test]
+fn a_model_that_is_shown_can_be_given_back() {
+    let shown = analyze(["model", "show", "coldpath"]);
+    assert_eq!(shown.code, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, shown.stdout).unwrap();
+    let runs = fixture("coldpath/valid/one-run");
+    let args = [runs.as_os_str(), "--model".as_ref(), path.as_os_str()];
+    assert_eq!(analyze(args).stdout, analyze([runs.as_os_str()]).stdout);
+    std::fs::write(&path, "schema = 1\nname = 7\n").unwrap();
+    let broken = analyze(args);
+    assert_eq!(broken.code, 2);
+    assert!(
+        broken.stderr.contains("mine.toml") && broken.stderr.contains("line 2"),
+        "{}",
+        broken.stderr
+    );
+}
+
+#[test]
+fn the_output_file_holds_what_would_have_been_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.md");
+    let runs = fixture("coldpath/valid/one-run");
+    let printed = analyze([runs.as_os_str(), "--format".as_ref(), "markdown".as_ref()]);
+    let args = [
+        "--format".as_ref(),
+        "markdown".as_ref(),
+        "-o".as_ref(),
+        path.as_os_str(),
+    ];
+    let written = analyze([runs.as_os_str()].into_iter().chain(args));
+    assert_eq!((written.code, written.stdout.as_str()), (0, ""));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), printed.stdout);
+}
+
+#[test]
+fn the_quantile_definition_is_named_and_used() {
+    let runs = fixture("qwen-serve-0.24.4/cold");
+    let args = ["--format", "json", "--quantile", "nearest-rank"].map(AsRef::as_ref);
+    let report = analyze([runs.as_os_str()].into_iter().chain(args)).json();
+    assert_eq!(report["quantile"], "nearest-rank");
+    // The sixth of twelve totals; type 7 would be 1034.5.
+    assert_eq!(report["windows"][0]["total"]["p50"], 1013.0);
+}
+
+#[test]
+fn the_table_opens_with_findings_and_coverage() {
+    let answer = analyze([fixture("qwen-serve-0.24.4/cold")]);
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    assert_eq!(lines[0], "Findings");
+    assert_eq!(
+        lines[1],
+        "  `channel.wait` is 59.4 % of the session request at P50 and 48.3 % of its variance"
+    );
+    assert_eq!(
+        lines[2],
+        "  58.2 % of the agent startup is module loading (`gemini_import` + `acp_import`)"
+    );
+    assert!(
+        answer
+            .stdout
+            .contains("\nCoverage\n  model qwen; chains complete 12/12\n")
+    );
+    assert!(
+        answer
+            .stdout
+            .contains("168 spans, 252 logs, 264 metrics, 24 profiles parsed; profile joins 24/24")
+    );
+}
+
+#[test]
+fn markdown_tables_have_a_rule_and_as_many_cells_in_every_row() {
+    let answer = analyze([
+        fixture("qwen-serve-0.24.4/cold").as_os_str(),
+        "--format".as_ref(),
+        "markdown".as_ref(),
+    ]);
+    let mut cells = None;
+    for line in answer.stdout.lines() {
+        if line.starts_with('|') {
+            let count = line.matches('|').count();
+            assert_eq!(count, *cells.get_or_insert(count), "{line}");
+        } else {
+            cells = None;
+        }
+    }
+    assert!(answer.stdout.contains("|---"), "{}", answer.stdout);
+}

@@ -1,0 +1,133 @@
+//! The report is the same under any order of lines, spans and files, plain or
+//! compressed, with either line end.
+
+use std::io::Write;
+
+use coldpath_analyzer::app::{Request, report_of};
+use coldpath_analyzer::input::batch::Batch;
+use coldpath_analyzer::input::decode::Decoded;
+use coldpath_analyzer::input::read_values;
+use coldpath_analyzer::report::render::{Format, render};
+use coldpath_analyzer::stats::quantile::Definition;
+use coldpath_analyzer::trace::dataset::Dataset;
+use flate2::{Compression, write::GzEncoder};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use serde_json::Value;
+
+use crate::support::fixture;
+
+/// The report of these files' bytes without `input` and `provenance`.
+fn body(files: &[Vec<u8>]) -> String {
+    let mut batch = Batch::default();
+    for (index, bytes) in files.iter().enumerate() {
+        let mut plain = Decoded::new(bytes.as_slice()).unwrap();
+        read_values(u32::try_from(index).unwrap(), &mut plain, &mut batch).unwrap();
+    }
+    let (data, problems) = Dataset::from_batch(batch);
+    let request = Request {
+        command: &[],
+        files: &[],
+        model: None,
+        definition: Definition::Type7,
+    };
+    let report = report_of(&data, problems, request).unwrap();
+    let mut out = Vec::new();
+    render(&report, Format::Json, &mut out).unwrap();
+    let mut value: Value = serde_json::from_slice(&out).unwrap();
+    let map = value.as_object_mut().unwrap();
+    map.remove("input");
+    map.remove("provenance");
+    serde_json::to_string_pretty(&value).unwrap()
+}
+
+/// Records of the fixtures as texts without a line end: lines of the Coldpath
+/// runs, or pretty-printed objects of two real captures with their profiles.
+fn records(qwen: bool) -> Vec<String> {
+    if !qwen {
+        let read =
+            |name: &str| std::fs::read_to_string(fixture("coldpath/valid").join(name)).unwrap();
+        let text = read("warmup.jsonl") + &read("curl-only.jsonl") + &read("cohorts.jsonl");
+        return text.lines().map(str::to_owned).collect();
+    }
+    let mut records = Vec::new();
+    for run in ["run-01", "run-02"] {
+        for file in [
+            "telemetry.json.gz",
+            "client.json.gz",
+            "session-start.jsonl.gz",
+        ] {
+            let bytes =
+                std::fs::read(fixture("qwen-serve-0.24.4/cold").join(run).join(file)).unwrap();
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut Decoded::new(bytes.as_slice()).unwrap(), &mut text)
+                .unwrap();
+            let mut record = String::new();
+            for line in text.lines() {
+                record.push_str(line);
+                // A pretty-printed object ends with a brace in the first column.
+                if line == "}" || record.is_empty() || line.starts_with('{') && line.ends_with('}')
+                {
+                    records.push(std::mem::take(&mut record));
+                } else {
+                    record.push('\n');
+                }
+            }
+        }
+    }
+    records
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Deals records to files in the given order and spelling.
+fn deal(
+    records: &[String],
+    order: &[usize],
+    files: usize,
+    crlf: bool,
+    zipped: bool,
+) -> Vec<Vec<u8>> {
+    let mut dealt = vec![Vec::new(); files];
+    for (place, index) in order.iter().enumerate() {
+        let end = if crlf { "\r\n" } else { "\n" };
+        let text = if crlf {
+            records[*index].replace('\n', "\r\n")
+        } else {
+            records[*index].clone()
+        };
+        let file = &mut dealt[place % files];
+        file.extend_from_slice(text.as_bytes());
+        file.extend_from_slice(end.as_bytes());
+    }
+    if zipped {
+        dealt.iter().map(|bytes| gzip(bytes)).collect()
+    } else {
+        dealt
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 24, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn no_order_of_reading_shows(
+        qwen in any::<bool>(),
+        seed in prop::collection::vec(any::<u64>(), 320),
+        files in 1usize..5,
+        crlf in any::<bool>(),
+        zipped in any::<bool>(),
+    ) {
+        let records = records(qwen);
+        prop_assert!(records.len() <= seed.len());
+        let plain: Vec<usize> = (0..records.len()).collect();
+        let mut shuffled = plain.clone();
+        shuffled.sort_by_key(|index| seed[*index]);
+        let expected = body(&deal(&records, &plain, 1, false, false));
+        prop_assert_eq!(body(&deal(&records, &shuffled, files, crlf, zipped)), expected);
+    }
+}
