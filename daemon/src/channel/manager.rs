@@ -202,7 +202,14 @@ impl Channels {
         if fault::reached(spans::CHANNEL_SPAWN) {
             std::future::pending::<()>().await;
         }
-        let (channel, spawned) = match self.spawn(&id, &stage) {
+        // A stop may have come since the place in line was given: it ended what it
+        // saw, and an agent that is started now would be nobody's.
+        let spawned = if self.stopping.get() {
+            Err(ChannelError::Stopping)
+        } else {
+            self.spawn(&id, &stage)
+        };
+        let (channel, spawned) = match spawned {
             Ok(started) => started,
             Err(error) => {
                 stage.fail(error.code(), error.to_string());
