@@ -79,7 +79,8 @@ pub(crate) fn admit<'a>(head: &Head<'a>, access: &Access, port: u16) -> Admissio
         return Admission::Refused(Answer::error(403, "Invalid Host header", None));
     }
     if head.method == "OPTIONS" && head.origin.is_some() {
-        return Admission::Refused(Answer::preflight());
+        // Without the origin in the answer no browser would go on.
+        return Admission::Refused(Answer::preflight().for_origin(allow_origin));
     }
     let open_health = head.route() == "/health" && access.loopback && !access.require_auth;
     if !open_health && !access.is_authorized(head.authorization) {
@@ -252,14 +253,20 @@ mod tests {
                 allow_origin: Some("http://APP.test:3000")
             }
         );
-        check(
-            &Head {
-                method: "OPTIONS",
-                ..allowed
-            },
-            &access(Some("t")),
-            204,
+        let preflight = Head {
+            method: "OPTIONS",
+            ..allowed
+        };
+        check(&preflight, &access(Some("t")), 204);
+        let Admission::Refused(answer) = admit(&preflight, &access(None), 4170) else {
+            panic!("a preflight is answered here");
+        };
+        let (_, headers, _) = answer.into_parts();
+        let echoed = (
+            "Access-Control-Allow-Origin",
+            "http://APP.test:3000".to_owned(),
         );
+        assert!(headers.contains(&echoed), "{headers:?}");
     }
 
     #[test]
