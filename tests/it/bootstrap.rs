@@ -1,0 +1,441 @@
+//! The loop that answers before anything else exists, and what starts the rest.
+
+use crate::fake_agent;
+use coldpath_tests::{Daemon, Request, Sandbox, Signal};
+use rustix::net::sockopt::set_socket_linger;
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+const OK: &str = r#"{"status":"ok"}"#;
+
+/// A daemon whose runtime is started by requests alone.
+fn passive(sandbox: &Sandbox) -> Daemon {
+    sandbox.daemon().agent(fake_agent("")).passive().start()
+}
+
+/// Whether the runtime is there, as the status says it.
+#[track_caller]
+fn is_loading(daemon: &Daemon) -> bool {
+    let status = daemon.get("/daemon/status").expect_status(200).json();
+    status["runtime"]["loading"] == true
+}
+
+#[test]
+fn a_silent_connection_delays_nobody() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let _silent = daemon.connect();
+    assert_eq!(daemon.get("/health").text(), OK);
+    let mut half = daemon.connect();
+    half.send_bytes(b"GET /health HTTP/1.1\r\nHo");
+    assert_eq!(daemon.get("/health").text(), OK);
+    half.send_bytes(format!("st: localhost:{}\r\n\r\n", daemon.port()).as_bytes());
+    assert_eq!(half.read().text(), OK);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn more_connections_than_the_loop_holds_wait_for_a_place() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let mut open: Vec<_> = (0..64).map(|_| daemon.connect()).collect();
+    // All are accepted once the last of them is answered.
+    open[63].ask(&Request::get("/health")).expect_status(200);
+    let mut waiting = daemon.connect();
+    waiting.send(&Request::get("/health"));
+    open[0].ask(&Request::get("/health")).expect_status(200);
+    open.pop();
+    assert_eq!(waiting.read().text(), OK);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_hundred_clients_at_once_are_all_answered() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let request = Request::get("/health").header("Connection", "close");
+    let mut clients: Vec<_> = (0..100).map(|_| daemon.connect()).collect();
+    for client in &mut clients {
+        client.send(&request);
+    }
+    for mut client in clients {
+        assert_eq!(client.read().text(), OK);
+        client.expect_end();
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn requests_in_one_packet_are_answered_in_their_order() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let mut client = daemon.connect();
+    let packet: Vec<u8> = ["/health", "/capabilities", "/daemon/status", "/health"]
+        .iter()
+        .flat_map(|target| Request::get(target).to_bytes(daemon.port()))
+        .collect();
+    client.send_bytes(&packet);
+    assert_eq!(client.read().text(), OK);
+    assert!(client.read().json()["features"].is_array());
+    assert_eq!(client.read().json()["runtime"]["loading"], true);
+    assert_eq!(client.read().text(), OK);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_session_request_pipelined_behind_health_is_answered_by_the_runtime() {
+    let sandbox = Sandbox::new();
+    // Once with the runtime started by the request, once by the /health before it.
+    for args in [&["--health-grace-ms", "2000000000"][..], &[]] {
+        let daemon = sandbox.daemon().agent(fake_agent("")).args(args).start();
+        let mut packet = Request::get("/health").to_bytes(daemon.port());
+        packet.extend(Request::session("thread").to_bytes(daemon.port()));
+        packet.extend(Request::get("/health?deep=1").to_bytes(daemon.port()));
+        let mut client = daemon.connect();
+        client.send_bytes(&packet);
+        assert_eq!(client.read().text(), OK);
+        let session = client.read().expect_status(200).json();
+        assert_eq!(session["attached"], false);
+        let deep = client.read().expect_status(200).json();
+        assert_eq!(deep["sessions"], 1);
+        daemon.stop_cleanly();
+    }
+}
+
+#[test]
+fn a_session_request_before_any_health_starts_the_runtime() {
+    let sandbox = Sandbox::new();
+    let daemon = sandbox
+        .daemon()
+        .agent(fake_agent(""))
+        .passive()
+        .traced()
+        .start();
+    assert!(is_loading(&daemon));
+    daemon.thread_session().expect_status(200);
+    assert!(!is_loading(&daemon));
+    daemon.stop_cleanly();
+    let traces = sandbox.traces();
+    traces
+        .one("runtime.start")
+        .has("coldpath.runtime.trigger", "request")
+        .linked_to("POST /session");
+    traces
+        .one("runtime.wait")
+        .child_of("POST /session")
+        .linked_to("runtime.start")
+        .has("coldpath.runtime.path", "started_on_request");
+    traces.none("health.first");
+}
+
+/// The runtime starts by itself: the agent is started without being asked for.
+#[track_caller]
+fn check_trigger(args: &[&str], ask_health: fn(&Daemon), trigger: &str, link: Option<&str>) {
+    let sandbox = Sandbox::new();
+    let gate = sandbox.gate("initialize");
+    let agent = fake_agent(&format!("gate:initialize={}", gate.path().display()));
+    let daemon = sandbox.daemon().agent(agent).args(args).traced().start();
+    ask_health(&daemon);
+    gate.arrival().release();
+    daemon.get("/workspace/acp/status").expect_status(200);
+    daemon.stop_cleanly();
+    let traces = sandbox.traces();
+    let start = traces
+        .one("runtime.start")
+        .has("coldpath.runtime.trigger", trigger);
+    match link {
+        Some(name) => start.linked_to(name),
+        None => start.unlinked(),
+    };
+    traces.one("channel.spawn").child_of("channel.preheat");
+    traces.one("channel.preheat").child_of("runtime.start");
+}
+
+#[test]
+fn the_fallback_timer_starts_the_runtime() {
+    check_trigger(&["--fallback-ms", "1"], |_| {}, "fallback", None);
+}
+
+#[test]
+fn an_immediate_start_waits_for_nobody() {
+    let args = [
+        "--runtime-start",
+        "immediate",
+        "--fallback-ms",
+        "2000000000",
+    ];
+    check_trigger(&args, |_| {}, "immediate", None);
+}
+
+#[test]
+fn the_first_answered_health_starts_the_runtime() {
+    let ask = |daemon: &Daemon| assert_eq!(daemon.get("/health").text(), OK);
+    let args = ["--fallback-ms", "2000000000"];
+    check_trigger(&args, ask, "health", Some("health.first"));
+}
+
+#[test]
+fn a_grace_passes_between_health_and_the_runtime() {
+    let ask = |daemon: &Daemon| assert_eq!(daemon.get("/health").text(), OK);
+    let args = ["--fallback-ms", "2000000000", "--health-grace-ms", "1"];
+    check_trigger(&args, ask, "health", Some("health.first"));
+}
+
+#[test]
+fn a_deep_health_is_degraded_while_nothing_runs_and_counts_as_health() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    for target in ["/health?deep", "/health?deep=1", "/health/?deep=true"] {
+        let answer = daemon.get(target).expect_status(503);
+        let body = json!({"status": "degraded", "reason": "bootstrap"});
+        assert_eq!(answer.json(), body);
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    assert_eq!(daemon.get("/health?deep=0").text(), OK);
+    daemon.stop_cleanly();
+    let probe = |daemon: &Daemon| assert_eq!(daemon.get("/health?deep").status, 503);
+    let args = ["--fallback-ms", "2000000000"];
+    check_trigger(&args, probe, "health", Some("health.first"));
+}
+
+#[test]
+fn a_refused_request_starts_nothing() {
+    let sandbox = Sandbox::new();
+    let daemon = sandbox
+        .daemon()
+        .agent(fake_agent(""))
+        .passive()
+        .env("COLDPATH_TOKEN", "secret")
+        .args(["--allow-origin", "http://app.test"])
+        .start();
+    let session = Request::session("thread");
+    let port = daemon.port();
+    for (request, status) in [
+        (session.clone(), 401),
+        (session.clone().bearer("wrong"), 401),
+        (session.clone().host("evil.test"), 403),
+        (
+            session
+                .clone()
+                .bearer("secret")
+                .host(&format!("evil.test:{port}")),
+            403,
+        ),
+        (
+            session
+                .clone()
+                .bearer("secret")
+                .header("Origin", "http://evil.test"),
+            403,
+        ),
+        (Request::get("/daemon/status"), 401),
+        (
+            Request::new("OPTIONS", "/session").header("Origin", "http://app.test"),
+            204,
+        ),
+    ] {
+        let answer = daemon.ask(&request).expect_status(status);
+        if status == 401 {
+            assert_eq!(answer.text(), r#"{"error":"Unauthorized"}"#);
+        }
+    }
+    let status = Request::get("/daemon/status").bearer("secret");
+    let loading = |daemon: &Daemon| daemon.ask(&status).json()["runtime"]["loading"].clone();
+    assert_eq!(loading(&daemon), true);
+    assert_eq!(daemon.get("/health").text(), OK);
+    daemon.ask(&session.bearer("secret")).expect_status(200);
+    assert_eq!(loading(&daemon), Value::Null);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn hosts_and_origins_are_judged_alike_before_and_after_the_hand_over() {
+    let sandbox = Sandbox::new();
+    let daemon = sandbox
+        .daemon()
+        .agent(fake_agent(""))
+        .passive()
+        .args(["--allow-origin", "http://app.test"])
+        .start();
+    for round in 0..2 {
+        let get = Request::get("/capabilities");
+        let answer = daemon
+            .ask(&get.clone().host("evil.test"))
+            .expect_status(403);
+        assert_eq!(answer.text(), r#"{"error":"Invalid Host header"}"#);
+        let answer = daemon
+            .ask(&get.clone().header("Origin", "null"))
+            .expect_status(403);
+        assert_eq!(
+            answer.text(),
+            r#"{"error":"Request denied by CORS policy"}"#
+        );
+        assert_eq!(answer.header("vary"), Some("Origin"));
+        let answer = daemon
+            .ask(&get.header("Origin", "http://app.test"))
+            .expect_status(200);
+        let allowed = "access-control-allow-origin";
+        assert_eq!(answer.header(allowed), Some("http://app.test"));
+        let preflight = Request::new("OPTIONS", "/session")
+            .header("Origin", "http://app.test")
+            .header("Access-Control-Request-Method", "POST");
+        let answer = daemon.ask(&preflight).expect_status(204);
+        assert_eq!(
+            answer.header(allowed),
+            Some("http://app.test"),
+            "round {round}"
+        );
+        let methods = answer.header("access-control-allow-methods").unwrap();
+        assert!(methods.contains("POST"), "{methods}");
+        assert_eq!(is_loading(&daemon), round == 0);
+        daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn oversized_and_malformed_heads_are_refused_before_and_after_the_hand_over() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let long = Request::get("/health").header("X-Long", &"a".repeat(9_000));
+    let mut many = Request::get("/health");
+    for _ in 0..65 {
+        many = many.header("X-Field", "v");
+    }
+    for _ in 0..2 {
+        daemon.ask(&long).expect_status(431);
+        daemon.ask(&many).expect_status(431);
+        for garbage in [&b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n"[..], b"GET\r\n\r\n"] {
+            let mut client = daemon.connect();
+            client.send_bytes(garbage);
+            client.read().expect_status(400);
+            client.expect_end();
+        }
+        daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn head_is_get_without_a_body() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    for _ in 0..2 {
+        let mut client = daemon.connect();
+        let head = client.ask(&Request::new("HEAD", "/health"));
+        assert_eq!(
+            (head.status, head.header("content-length")),
+            (200, Some("15"))
+        );
+        // Nothing stands between this answer and the next.
+        assert_eq!(client.ask(&Request::get("/health")).text(), OK);
+        daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_connection_is_closed_when_the_client_asks_for_it() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    for _ in 0..2 {
+        let mut client = daemon.connect();
+        let request = Request::get("/health").header("Connection", "close");
+        let answer = client.ask(&request).expect_status(200);
+        assert_eq!(answer.header("connection"), Some("close"));
+        client.expect_end();
+        let mut old = daemon.connect();
+        let text = format!(
+            "GET /health HTTP/1.0\r\nHost: localhost:{}\r\n\r\n",
+            daemon.port()
+        );
+        old.send_bytes(text.as_bytes());
+        old.expect_answer_and_end(200);
+        daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_body_may_come_in_pieces_around_the_hand_over() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let bytes = Request::session("thread").to_bytes(daemon.port());
+    let (first, rest) = bytes.split_at(bytes.len() - 10);
+    let mut client = daemon.connect();
+    client.send_bytes(first);
+    // Answered by the runtime only: the hand-over is done.
+    daemon.get("/workspace/acp/status").expect_status(200);
+    let (second, third) = rest.split_at(4);
+    client.send_bytes(second);
+    daemon.get("/workspace/acp/status").expect_status(200);
+    client.send_bytes(third);
+    assert_eq!(client.read().expect_status(200).json()["attached"], false);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_body_larger_than_the_loop_s_buffer_is_held_and_handed_over_whole() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let padding = " ".repeat(100_000);
+    let body = format!(r#"{{{padding}"sessionScope":"thread"}}"#);
+    let answer = daemon.ask(&Request::post("/session", body));
+    assert_eq!(answer.expect_status(200).json()["attached"], false);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_connection_stays_open_across_the_hand_over() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let mut client = daemon.connect();
+    let mut idle = daemon.connect();
+    assert_eq!(idle.ask(&Request::get("/health")).text(), OK);
+    assert_eq!(client.ask(&Request::get("/health")).text(), OK);
+    client.ask(&Request::session("thread")).expect_status(200);
+    assert_eq!(client.ask(&Request::get("/health")).text(), OK);
+    client.ask(&Request::session("thread")).expect_status(200);
+    let deep = idle.ask(&Request::get("/health?deep")).expect_status(200);
+    assert_eq!(deep.json()["sessions"], 2);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn clients_that_leave_while_they_are_held_harm_nobody() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let mut leaving = daemon.connect();
+    let mut half = daemon.connect();
+    half.send_bytes(b"POST /session HTTP/1.1\r\n");
+    leaving.send(&Request::session("thread"));
+    drop((leaving, half));
+    // One that resets the connection instead of closing it.
+    let rude = TcpStream::connect((Ipv4Addr::LOCALHOST, daemon.port())).unwrap();
+    set_socket_linger(&rude, Some(Duration::ZERO)).unwrap();
+    std::io::Write::write_all(
+        &mut &rude,
+        &Request::session("thread").to_bytes(daemon.port()),
+    )
+    .unwrap();
+    drop(rude);
+    daemon.thread_session().expect_status(200);
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn stop_signals_end_the_loop_and_the_runtime_with_0() {
+    let sandbox = Sandbox::new();
+    for signal in [Signal::TERM, Signal::INT] {
+        let daemon = passive(&sandbox);
+        let _open = daemon.connect();
+        daemon.signal(signal);
+        assert_eq!(daemon.wait().code, Some(0));
+        let daemon = passive(&sandbox);
+        daemon.thread_session().expect_status(200);
+        daemon.signal(signal);
+        assert_eq!(daemon.wait().code, Some(0));
+        sandbox.assert_deserted();
+    }
+}
