@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::chain_rules::Closing;
 use crate::model::lens::Lens;
-use crate::model::schema::Closing;
 use crate::problems::{Code, Problems};
 use crate::trace::span::{Resource, Value, attribute};
 

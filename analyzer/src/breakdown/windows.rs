@@ -7,7 +7,8 @@
 use crate::chain::Run;
 use crate::input::profile::PhaseProfile;
 use crate::model::lens::{Lens, to_nanos};
-use crate::model::schema::{Part, Placement, StageRule, Unit, WindowRule, WindowSource};
+use crate::model::schema::Part;
+use crate::model::window_rules::{Placement, StageRule, Unit, WindowRule, WindowSource};
 use crate::problems::{Code, Problems};
 use crate::trace::dataset::SpanIndex;
 use crate::units::{Interval, Nanos, Timestamp};
@@ -190,7 +191,16 @@ fn frame(lens: &Lens<'_>, run: &Run<'_>, source: &WindowSource) -> Option<Frame>
 
 /// The stages that one rule gives.
 fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec<Draft> {
-    let new = |name: &str| StageTime {
+    match (&rule.span, &rule.spans) {
+        (Some(kind), _) => vec![one_stage(lens, run, rule, kind)],
+        (None, Some(kind)) => family(lens, run, rule, kind),
+        (None, None) => from_attributes(lens, run, frame, rule),
+    }
+}
+
+/// A stage without any time yet.
+fn new_stage(rule: &StageRule, name: &str) -> StageTime {
+    StageTime {
         name: name.to_owned(),
         time: Nanos(0),
         present: false,
@@ -198,45 +208,55 @@ fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec
         intervals: Vec::new(),
         spans: Vec::new(),
         sched_from: rule.sched_from.clone(),
-    };
-    if let Some(kind) = rule.span.as_ref().or(rule.spans.as_ref()) {
-        let mut drafts: Vec<Draft> = Vec::new();
-        if rule.span.is_some() {
+    }
+}
+
+/// One stage of all spans of a kind.
+fn one_stage(lens: &Lens<'_>, run: &Run<'_>, rule: &StageRule, kind: &str) -> Draft {
+    let spans = run.all(lens, kind);
+    let mut stage = new_stage(rule, rule.name.as_deref().unwrap_or(kind));
+    stage.present = !spans.is_empty();
+    stage.spans = spans.to_vec();
+    stage.intervals = spans
+        .iter()
+        .map(|span| lens.data.span(*span).interval)
+        .collect();
+    Draft {
+        stage,
+        length: None,
+    }
+}
+
+/// One stage for each rest of the span's name, in the order of their starts.
+fn family(lens: &Lens<'_>, run: &Run<'_>, rule: &StageRule, kind: &str) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for span in run.all(lens, kind) {
+        let name = lens.rest_of_name(*span);
+        let known = drafts.iter().position(|draft| draft.stage.name == name);
+        let index = known.unwrap_or_else(|| {
             drafts.push(Draft {
-                stage: new(rule.name.as_deref().unwrap_or(kind)),
+                stage: new_stage(rule, name),
                 length: None,
             });
-        }
-        for span in run.all(lens, kind) {
-            let name = if rule.span.is_some() {
-                rule.name.as_deref().unwrap_or(kind)
-            } else {
-                lens.rest_of_name(*span)
-            };
-            let index = drafts
-                .iter()
-                .position(|draft| draft.stage.name == name)
-                .unwrap_or_else(|| {
-                    drafts.push(Draft {
-                        stage: new(name),
-                        length: None,
-                    });
-                    drafts.len() - 1
-                });
-            let stage = &mut drafts[index].stage;
-            stage.present = true;
-            stage.spans.push(*span);
-            stage.intervals.push(lens.data.span(*span).interval);
-        }
-        return drafts;
+            drafts.len() - 1
+        });
+        let stage = &mut drafts[index].stage;
+        stage.present = true;
+        stage.spans.push(*span);
+        stage.intervals.push(lens.data.span(*span).interval);
     }
+    drafts
+}
+
+/// Stages whose lengths attributes give.
+fn from_attributes(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec<Draft> {
     let span = rule
         .on
         .as_ref()
         .map_or(frame.span, |kind| run.first(lens, kind));
     let unit = rule.unit.unwrap_or(Unit::Ms);
     let with = |name: &str, length: Option<Nanos>| {
-        let mut stage = new(name);
+        let mut stage = new_stage(rule, name);
         stage.present = length.is_some();
         stage.placed = rule.place == Placement::End;
         Draft {
@@ -254,19 +274,18 @@ fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec
         return Vec::new();
     };
     let suffix = rule.attribute_suffix.as_deref().unwrap_or("");
-    let attributes = lens.data.span(span).attributes.iter();
-    let stages = attributes.filter_map(|(key, value)| {
-        let name = lens
-            .data
-            .names
-            .text(*key)
-            .strip_prefix(prefix.as_str())?
-            .strip_suffix(suffix)?;
-        Some(with(name, Some(to_nanos(*value, unit)?)))
-    });
-    stages
-        .filter(|draft| draft.stage.name != UNATTRIBUTED)
-        .collect()
+    let stages = lens
+        .data
+        .span(span)
+        .attributes
+        .iter()
+        .filter_map(|(key, value)| {
+            let key = lens.data.names.text(*key);
+            let name = key.strip_prefix(prefix.as_str())?.strip_suffix(suffix)?;
+            (name != UNATTRIBUTED).then_some(())?;
+            Some(with(name, Some(to_nanos(*value, unit)?)))
+        });
+    stages.collect()
 }
 
 /// Lays stages without times, then cuts the window.

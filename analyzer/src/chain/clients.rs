@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::input::client::ClientRecord;
 use crate::model::lens::Lens;
-use crate::model::schema::RecordRule;
+use crate::model::metric_rules::RecordRule;
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Value, attribute};
 use crate::units::{Interval, Nanos, Timestamp, difference};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::chain_rules::Join;
 use crate::model::lens::Lens;
-use crate::model::schema::Join;
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Value, attribute};
 use crate::units::{Interval, Nanos};

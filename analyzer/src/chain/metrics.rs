@@ -4,7 +4,9 @@
 //! failed before a figure of time came about counts as infinitely slow in it.
 
 use crate::model::lens::Lens;
-use crate::model::schema::{Edge, MetricRule, MetricSource, Part, ResourceCondition, Unit};
+use crate::model::metric_rules::{Edge, MetricRule, MetricSource, ResourceCondition};
+use crate::model::schema::Part;
+use crate::model::window_rules::Unit;
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Status, Value};
 use crate::units::{Nanos, Timestamp, difference};

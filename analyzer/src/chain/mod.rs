@@ -3,13 +3,14 @@
 //!
 //! A run is one channel attempt with the requests joined to it ([`assemble`]).
 //! Joins go by ancestor, link and equal attribute, never by a direct parent
-//! alone ([`join`]). [`complete`] says what is missing, [`clients`] attaches
+//! alone ([`join`]); [`measured`] ties runs to the experiment that made them. [`complete`] says what is missing, [`clients`] attaches
 //! client records, [`metrics`] takes the end-to-end figures.
 
 pub mod assemble;
 pub mod clients;
 pub mod complete;
 pub mod join;
+pub mod measured;
 pub mod metrics;
 
 use std::collections::BTreeMap;

@@ -8,7 +8,8 @@ use crate::trace::span::{ResourceIndex, Value};
 use crate::trace::tree::Tree;
 use crate::units::Nanos;
 
-use super::schema::{Literal, Model, Part, SpanRule, Unit};
+use super::schema::{Literal, Model, Part, SpanRule};
+use super::window_rules::Unit;
 
 /// Clock quantum of senders that stamp starts in whole milliseconds.
 const MILLISECOND: Nanos = Nanos(1_000_000);

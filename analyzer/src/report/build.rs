@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::breakdown::client::{self, client_window};
-use crate::breakdown::drill::drill;
 use crate::breakdown::windows::{RunWindow, StageTime, UNATTRIBUTED, windows};
 use crate::chain::metrics::{Figure, figure};
 use crate::chain::{ChainState, Run, clients};
 use crate::input::InputFile;
 use crate::model::lens::Lens;
-use crate::model::schema::{DrillRule, GroupRule, Unit};
+use crate::model::window_rules::Unit;
 use crate::problems::Problems;
 use crate::stats::attribution;
 use crate::stats::quantile::{Definition, median};
@@ -19,9 +18,9 @@ use crate::units::Nanos;
 
 use super::cohorts::{self, Table};
 use super::{
-    Amount, CoverReport, DrillReport, GroupReport, Incomplete, Input, Joins, Ordered, PhaseReport,
-    PlaceReport, ProblemReport, Provenance, Records, Report, RunReport, RunWindowReport, Runs,
-    SCHEMA, SchedReport, WindowReport, findings, summary,
+    Amount, Incomplete, Input, Joins, Ordered, PlaceReport, ProblemReport, Provenance, Records,
+    Report, RunReport, RunWindowReport, Runs, SCHEMA, SchedReport, WindowReport, explain, findings,
+    summary,
 };
 
 /// What was read, beside the spans.
@@ -39,6 +38,13 @@ pub(super) struct Row<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) windows: Vec<RunWindow>,
     pub(super) figures: Vec<Figure>,
+}
+
+impl Row<'_> {
+    /// The window of this name, where the run has it.
+    pub(super) fn window(&self, name: &str) -> Option<&RunWindow> {
+        self.windows.iter().find(|window| window.name == name)
+    }
 }
 
 /// Builds the report of `runs` as `lens` sees them.
@@ -83,13 +89,13 @@ pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Defi
             .model
             .drill_through
             .iter()
-            .filter_map(|rule| drill_report(rule, &complete))
+            .filter_map(|rule| explain::drill_through(rule, &complete))
             .collect(),
         groups: lens
             .model
             .groups
             .iter()
-            .filter_map(|rule| group_report(rule, &complete))
+            .filter_map(|rule| explain::group(rule, &complete))
             .collect(),
         covariates: Vec::new(),
         windows,
@@ -355,121 +361,6 @@ fn sched(
         cpu: middle(&cpu)?,
         runq: middle(&runq)?,
         blocked: middle(&blocked)?,
-    })
-}
-
-fn drill_report(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
-    let drills = rows.iter().filter_map(|row| {
-        let window = row
-            .windows
-            .iter()
-            .find(|window| window.name == rule.window)?;
-        let stage = window
-            .stages
-            .iter()
-            .find(|stage| stage.name == rule.stage && stage.present)?;
-        let phases = row
-            .windows
-            .iter()
-            .find(|window| window.name == rule.phases)?;
-        Some((drill(window, stage, phases), window.quantum))
-    });
-    let drills: Vec<_> = drills.filter(|(drill, _)| drill.stage.0 > 0).collect();
-    let wholes: Vec<f64> = drills
-        .iter()
-        .map(|(drill, _)| drill.stage.0 as f64)
-        .collect();
-    let mut names: Vec<&str> = Vec::new();
-    for (drill, _) in &drills {
-        for cover in &drill.phases {
-            if !names.contains(&cover.name.as_str()) {
-                names.push(&cover.name);
-            }
-        }
-    }
-    let middle = |values: &[f64]| median(values).map(Nanos::rounded);
-    let phases = names.iter().map(|name| {
-        let covers: Vec<_> = drills
-            .iter()
-            .map(|(drill, _)| drill.phases.iter().find(|cover| cover.name == *name))
-            .collect();
-        let times: Vec<f64> = covers
-            .iter()
-            .map(|cover| cover.map_or(0.0, |cover| cover.time.0 as f64))
-            .collect();
-        let bounds: Vec<_> = covers
-            .iter()
-            .filter_map(|cover| cover.and_then(|cover| cover.placed))
-            .collect();
-        let low = median(
-            &bounds
-                .iter()
-                .map(|(low, _)| low.0 as f64)
-                .collect::<Vec<_>>(),
-        );
-        let high = median(
-            &bounds
-                .iter()
-                .map(|(_, high)| high.0 as f64)
-                .collect::<Vec<_>>(),
-        );
-        PhaseReport {
-            name: (*name).to_owned(),
-            p50: middle(&times),
-            share: summary::median_share(&times, &wholes),
-            placed: low
-                .zip(high)
-                .map(|(low, high)| [Nanos::rounded(low), Nanos::rounded(high)]),
-        }
-    });
-    let phases: Vec<PhaseReport> = phases.collect();
-    let rest: Vec<f64> = drills
-        .iter()
-        .map(|(drill, _)| drill.uncovered.0 as f64)
-        .collect();
-    (!drills.is_empty()).then(|| DrillReport {
-        stage: rule.stage.clone(),
-        explained_by: rule.explained_by.clone(),
-        phases,
-        uncovered: CoverReport {
-            p50: middle(&rest),
-            share: summary::median_share(&rest, &wholes),
-        },
-        quantum: drills
-            .iter()
-            .map(|(_, quantum)| *quantum)
-            .max()
-            .unwrap_or(Nanos(1)),
-        n: drills.len(),
-    })
-}
-
-fn group_report(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> {
-    let windows: Vec<&RunWindow> = rows
-        .iter()
-        .filter_map(|row| row.windows.iter().find(|window| window.name == rule.window))
-        .collect();
-    let sums: Vec<f64> = windows
-        .iter()
-        .map(|window| {
-            let members = window
-                .stages
-                .iter()
-                .filter(|stage| rule.stages.contains(&stage.name));
-            members.map(|stage| stage.time.0 as f64).sum()
-        })
-        .collect();
-    let wholes: Vec<f64> = windows
-        .iter()
-        .map(|window| window.interval.length().0 as f64)
-        .collect();
-    (!windows.is_empty()).then(|| GroupReport {
-        name: rule.name.clone(),
-        title: rule.title.clone(),
-        stages: rule.stages.clone(),
-        of: rule.window.clone(),
-        p50: median(&sums).map(Nanos::rounded),
-        share_p50: summary::median_share(&sums, &wholes),
     })
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::chain::Run;
 use crate::chain::metrics::Figure;
-use crate::model::schema::{MetricRule, Unit};
+use crate::model::metric_rules::MetricRule;
+use crate::model::window_rules::Unit;
 use crate::stats::Undefined;
 use crate::stats::hodges_lehmann::{Shift, ratio, shift};
 use crate::stats::quantile::Definition;

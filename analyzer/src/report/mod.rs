@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod cohorts;
+pub mod explain;
 pub mod findings;
 pub mod layout;
 pub mod numbers;

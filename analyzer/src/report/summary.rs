@@ -1,7 +1,7 @@
 //! Samples to summaries: metrics and stages over runs.
 
 use crate::chain::metrics::Figure;
-use crate::model::schema::Unit;
+use crate::model::window_rules::Unit;
 use crate::stats::attribution::{Windows, attribution};
 use crate::stats::correlation::correlate;
 use crate::stats::mean;

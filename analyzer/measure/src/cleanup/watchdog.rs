@@ -101,17 +101,15 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Lets it make its last sweep and end; kills it when that takes too long.
+    /// Lets it make its last sweep and end. Where that takes long, it is left to
+    /// it: it goes on without us, and has a bound of its own.
     fn drop(&mut self) {
         drop(self.pipe.take());
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let ended = pid
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-            .is_some_and(|pidfd| wait_readable(&pidfd, HANDSHAKE_MAX));
-        if !ended {
-            let _ = self.child.kill();
+        if let Some(Ok(pidfd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+            wait_readable(&pidfd, HANDSHAKE_MAX);
         }
-        let _ = self.child.wait();
+        let _ = self.child.try_wait();
     }
 }
 
@@ -169,16 +167,14 @@ fn wait_for_end(input: &mut dyn Read) {
     }
 }
 
-fn wait_readable(fd: &std::os::fd::OwnedFd, longest: Duration) -> bool {
+fn wait_readable(fd: &std::os::fd::OwnedFd, longest: Duration) {
     let deadline = MonoNanos::now().after(longest);
     loop {
         let left = deadline.since(MonoNanos::now());
         let mut fds = [PollFd::new(fd, PollFlags::IN)];
-        match poll(&mut fds, Some(&timespec(left))) {
-            Ok(0) => return false,
-            Ok(_) => return true,
-            Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
-            Err(_) => return false,
+        // A signal to us cuts a wait short, and it is taken up again.
+        if poll(&mut fds, Some(&timespec(left))) != Err(rustix::io::Errno::INTR) {
+            return;
         }
     }
 }

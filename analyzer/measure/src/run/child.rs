@@ -1,12 +1,12 @@
-//! The program of a run: spawned, waited on, stopped.
+//! The program of a run: spawned, waited on, and in [`stop`] ended.
 //!
 //! Spawned so that the standard library stays on `posix_spawn`: an absolute path,
 //! no `pre_exec`, no cleared environment. [`Running::wait`] is the one place of a
 //! run where time passes: it polls what is awaited together with both outputs,
 //! which it empties, the program's end and our signals.
 
-use super::failure::{Failure, FailureCode};
-use super::record::Exit;
+pub mod stop;
+
 use super::tail::Tail;
 use crate::cleanup::sweep::timespec;
 use crate::host::tree::ListenerProbe;
@@ -15,24 +15,18 @@ use coldpath_trace_format::emit::{Anchor, MonoNanos, SpawnStamp};
 use coldpath_trace_format::env;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Bytes taken from an output at once.
 const READ_BYTES: usize = 8 * 1024;
-/// Reads of each output after the program has ended: what fits into a pipe, and
-/// an end where a descendant goes on writing.
-const LAST_READS: usize = 64;
-
-/// How long a killed program is waited for where nobody will look at it again.
-const DROP_GRACE: Duration = Duration::from_secs(2);
 
 /// What is to be spawned.
 #[derive(Debug)]
@@ -85,19 +79,6 @@ pub enum Wake {
     TimedOut,
     /// A signal asks for the end of the experiment.
     Interrupted,
-}
-
-/// How a program was stopped.
-#[derive(Debug)]
-pub struct Stopped {
-    /// From SIGTERM to the end; absent when the program had ended before.
-    pub shutdown: Option<(MonoNanos, MonoNanos)>,
-    /// When it had ended.
-    pub ended: MonoNanos,
-    /// With what.
-    pub exit: Exit,
-    /// Whether SIGKILL was needed, and after how long.
-    pub killed_after: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -253,76 +234,6 @@ impl Running<'_> {
         }
     }
 
-    /// Whether the program has ended, or does so soon.
-    pub fn ends_within(&mut self, patience: Duration) -> bool {
-        self.wait_for_end(MonoNanos::now().after(patience))
-    }
-
-    /// Ends the program: SIGTERM, after the grace SIGKILL to its group; then reaps it.
-    pub fn stop(&mut self, grace: Duration) -> Stopped {
-        let before = self.poll(None, Duration::ZERO, false).exited;
-        let asked = MonoNanos::now();
-        let mut killed_after = None;
-        if !before {
-            let _ = pidfd_send_signal(&self.pidfd, Signal::TERM);
-            if !self.wait_for_end(asked.after(grace)) {
-                killed_after = Some(grace);
-                let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
-                let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-                // SIGKILL cannot be refused; a process in an uninterruptible
-                // sleep still keeps us no longer than this.
-                self.wait_for_end(MonoNanos::now().after(grace));
-            }
-        }
-        let ended = MonoNanos::now();
-        self.read_last_output();
-        Stopped {
-            shutdown: (!before).then_some((asked, ended)),
-            ended,
-            exit: self.reap(),
-            killed_after,
-        }
-    }
-
-    fn reap(&mut self) -> Exit {
-        match self.child.try_wait() {
-            Ok(Some(status)) => {
-                self.reaped = true;
-                status
-                    .code()
-                    .map(Exit::Code)
-                    .or_else(|| status.signal().map(Exit::Signal))
-                    .unwrap_or(Exit::Unknown)
-            }
-            _ => Exit::Unknown,
-        }
-    }
-
-    fn wait_for_end(&mut self, deadline: MonoNanos) -> bool {
-        loop {
-            let left = deadline.since(MonoNanos::now());
-            if self.poll(None, left, false).exited {
-                return true;
-            }
-            if left.is_zero() {
-                return false;
-            }
-        }
-    }
-
-    fn read_last_output(&mut self) {
-        for output in [&mut self.stdout, &mut self.stderr] {
-            for _ in 0..LAST_READS {
-                let Some(fd) = &output.fd else { break };
-                let mut fds = [PollFd::new(fd, PollFlags::IN)];
-                if poll(&mut fds, Some(&timespec(Duration::ZERO))) != Ok(1) {
-                    break;
-                }
-                output.take();
-            }
-        }
-    }
-
     /// One `poll`; outputs that have something are emptied once.
     fn poll(&mut self, awaited: Option<Awaited<'_>>, longest: Duration, heed: bool) -> Ready {
         let nothing = PollFlags::empty();
@@ -396,42 +307,3 @@ impl Output {
         }
     }
 }
-
-impl Stopped {
-    /// Why this end is no success, for a program that was stopped when its driver
-    /// was done: only 0, the SIGTERM that was sent, and 143, which a shell makes
-    /// of it, are.
-    #[must_use]
-    pub fn failure(&self) -> Option<Failure> {
-        if let Some(grace) = self.killed_after {
-            let message = format!("did not end within {} s of SIGTERM", grace.as_secs());
-            return Some(Failure::new(FailureCode::StopTimeout, message));
-        }
-        let fine = match self.exit {
-            Exit::Code(0 | 143) => true,
-            Exit::Signal(signal) => signal == signal_hook::consts::SIGTERM,
-            Exit::Code(_) | Exit::Unknown => false,
-        };
-        (!fine).then(|| {
-            Failure::new(
-                FailureCode::BadExit,
-                format!("ended on SIGTERM with {}", self.exit),
-            )
-        })
-    }
-}
-
-impl Drop for Running<'_> {
-    /// A run that is left by a panic leaves nothing behind either.
-    fn drop(&mut self) {
-        if !self.reaped {
-            let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
-            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-            self.wait_for_end(MonoNanos::now().after(DROP_GRACE));
-            self.reap();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -22,7 +22,8 @@ use crate::driver::http_v1;
 use crate::host::covariates;
 use crate::interrupt::Interrupts;
 use crate::schedule::Slot;
-use child::{Launch, Running, Stopped};
+use child::stop::Stopped;
+use child::{Launch, Running};
 use coldpath_trace_format::emit::{
     Anchor, MonoNanos, ProcessStart, Telemetry, TelemetryConfig, TelemetryError, uuid,
 };
@@ -182,11 +183,7 @@ fn start_and_end(
     };
     let mut driven = drive::drive(&mut plan, &mut running, context);
     driven.read_peak(&running);
-    let grace = match context.interrupts.caught() {
-        Some(_) => INTERRUPTED_GRACE,
-        None => STOP_GRACE,
-    };
-    let stopped = running.stop(grace);
+    let stopped = running.stop(STOP_GRACE, INTERRUPTED_GRACE);
     let leftovers = end_leftovers(token);
     let covariates = covariates::of_run(&before, spawned, driven.close_reading());
     let failure = judge(driven.failure.take(), &stopped, &leftovers);

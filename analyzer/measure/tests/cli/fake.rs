@@ -53,6 +53,7 @@ pub(crate) fn serve(behaviour: &str) -> ! {
         }
         "leaves-child" => start_stubborn_child(),
         "ignores-term" => ignore_term(),
+        "notes-term" => note_term(),
         "chatty" => chatter(),
         _ => {}
     }
@@ -161,6 +162,17 @@ fn sign(text: &str) {
 fn ignore_term() {
     let never = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, never).unwrap();
+}
+
+/// Says when SIGTERM has come, and does not end.
+fn note_term() {
+    let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, writer).unwrap();
+    std::thread::spawn(move || {
+        std::io::Read::read_exact(&mut reader, &mut [0]).unwrap();
+        sign("told to end");
+        hold();
+    });
 }
 
 /// A process that ends only by SIGKILL, in a session of its own.

@@ -445,6 +445,26 @@ fn a_signal_ends_the_run_and_leaves_a_record() {
 }
 
 #[test]
+fn a_signal_cuts_the_grace_of_a_program_that_does_not_stop() {
+    let lab = Lab::new();
+    let mut signs = lab.signs();
+    let mut options = ONE_RUN.to_vec();
+    options.extend(["--stop-at", "health"]);
+    let child = lab
+        .command("notes-term", &options)
+        .env(fake::SIGN, &signs.path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    signs.await_line("told to end");
+    kill_process(pid(&child), Signal::INT).unwrap();
+    signs.await_end();
+    assert_eq!(wait(child), Some(130));
+    // And not `stop_timeout`, which is what the whole grace would have given.
+    assert_eq!(lab.result(0)["failure"]["code"], "interrupted");
+}
+
+#[test]
 fn results_are_never_overwritten() {
     let lab = Lab::new();
     std::fs::create_dir(lab.out()).unwrap();

@@ -1,18 +1,18 @@
 use super::*;
 
-fn stopped(exit: Exit, killed_after: Option<Duration>) -> Stopped {
+fn stopped(exit: Exit, killed: Option<KillReason>) -> Stopped {
     let at = MonoNanos::from_nanos(1);
     Stopped {
         shutdown: Some((at, at)),
         ended: at,
         exit,
-        killed_after,
+        killed,
     }
 }
 
 #[track_caller]
-fn check(exit: Exit, killed_after: Option<Duration>, expected: Option<&str>) {
-    let failure = stopped(exit, killed_after).failure();
+fn check(exit: Exit, killed: Option<KillReason>, expected: Option<&str>) {
+    let failure = stopped(exit, killed).failure();
     assert_eq!(
         failure.map(|failure| failure.to_string()).as_deref(),
         expected
@@ -36,7 +36,12 @@ fn only_a_clean_end_or_the_signal_that_was_sent_is_a_success() {
     );
     check(
         Exit::Signal(9),
-        Some(Duration::from_secs(12)),
+        Some(KillReason::Overdue(Duration::from_secs(12))),
         Some("stop_timeout: did not end within 12 s of SIGTERM"),
+    );
+    check(
+        Exit::Signal(9),
+        Some(KillReason::Interrupted),
+        Some("interrupted: ended by a signal while it was being stopped"),
     );
 }

@@ -1,0 +1,121 @@
+//! Rules of a model about the client: its record, its latency, end-to-end metrics.
+
+use serde::Deserialize;
+
+use super::window_rules::Unit;
+
+/// What the client saw.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Metric with which stages are correlated.
+    pub latency: String,
+    /// Kind of the client's own span of the request.
+    pub span: Option<String>,
+    /// Client records, where there are some.
+    pub record: Option<RecordRule>,
+}
+
+/// Where a client record says what.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordRule {
+    /// Paths of session ids; any of them joins the record to its run.
+    pub session: Vec<String>,
+    /// Path of the daemon's pid, for runs in which no session came about.
+    pub process: RecordProcess,
+    /// Path of the run's name.
+    pub label: String,
+    /// Path of the cohort.
+    pub cohort: String,
+    /// Paths whose sum is the start of the request, milliseconds since the epoch.
+    pub start: Vec<String>,
+    /// Path of the request's duration in milliseconds.
+    pub duration: String,
+    /// When the session was made.
+    pub success: RecordSuccess,
+}
+
+/// How a record names the process it drove.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordProcess {
+    /// Path of the value.
+    pub path: String,
+    /// What stands before it in the process key.
+    pub prefix: String,
+}
+
+/// When a record says that the session was made.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordSuccess {
+    /// Path of the value; an absent one says nothing.
+    pub path: String,
+    /// The value.
+    pub equals: String,
+}
+
+/// An end-to-end figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricRule {
+    /// Name in reports.
+    pub name: String,
+    /// Unit in reports.
+    pub unit: Unit,
+    /// Where it comes from; the first that gives a value is used.
+    pub sources: Vec<MetricSource>,
+}
+
+/// End of a span.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Edge {
+    /// Its first instant.
+    Start,
+    /// Its last instant.
+    End,
+}
+
+/// One source of a metric.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum MetricSource {
+    /// Time between two edges of spans of the run.
+    Between {
+        /// Edge and kind where it starts.
+        from: (Edge, String),
+        /// Edge and kind where it ends.
+        to: (Edge, String),
+        /// Resource attribute that the first span must have.
+        when: Option<ResourceCondition>,
+    },
+    /// An attribute of a span, in the metric's unit.
+    Attribute {
+        /// The attribute.
+        attribute: String,
+        /// Kind of the span.
+        on: String,
+    },
+    /// A value of the client record, in milliseconds or KiB.
+    Record {
+        /// Its path.
+        record: String,
+        /// Path of a value to take off.
+        minus: Option<String>,
+        /// The value means nothing when no session was made.
+        #[serde(default)]
+        needs_session: bool,
+    },
+}
+
+/// A resource attribute and its value.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceCondition {
+    /// The attribute.
+    pub resource: String,
+    /// The value.
+    pub equals: String,
+}

@@ -1,0 +1,153 @@
+//! Rules of a model that cut windows: windows, stages, groups, drill-through.
+
+use serde::Deserialize;
+
+/// A window.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRule {
+    /// Name in reports.
+    pub name: String,
+    /// Name for people.
+    pub title: String,
+    /// What it spans.
+    pub of: WindowSource,
+    /// Its stages.
+    #[serde(default, rename = "stage")]
+    pub stages: Vec<StageRule>,
+}
+
+/// What a window spans.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum WindowSource {
+    /// One span.
+    Span {
+        /// Its kind.
+        span: String,
+    },
+    /// First start to last end of several spans.
+    Envelope {
+        /// Their kinds.
+        envelope: Vec<String>,
+    },
+    /// A length that an attribute gives.
+    Attribute {
+        /// The attribute.
+        attribute: String,
+        /// Kind of the span that has it.
+        on: String,
+        /// Unit of its value.
+        unit: Unit,
+        /// Attribute with the time from the window's end to the span's end.
+        end_before: Option<String>,
+    },
+    /// A phase profile of the run's channel or session.
+    Profile {
+        /// Kind of the profile.
+        profile: String,
+    },
+}
+
+/// Unit of a value.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Milliseconds.
+    Ms,
+    /// Bytes.
+    Bytes,
+}
+
+impl Unit {
+    /// The unit as reports write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ms => "ms",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// Where a stage stands whose source has a length and no times.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// At the start of the window.
+    Start,
+    /// The stages of the window are laid one behind the other up to its end.
+    #[default]
+    End,
+}
+
+/// One stage, or a family of stages.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageRule {
+    /// Name in reports; families take theirs from the data.
+    pub name: Option<String>,
+    /// Source: spans of this kind.
+    pub span: Option<String>,
+    /// Source: spans of this kind, one stage for each rest of the name.
+    pub spans: Option<String>,
+    /// Source: an attribute.
+    pub attribute: Option<String>,
+    /// Source: attributes with this start, one stage for each rest of the key.
+    pub attribute_prefix: Option<String>,
+    /// End of those keys.
+    pub attribute_suffix: Option<String>,
+    /// Kind of the span that has the attributes; default: the window's span.
+    pub on: Option<String>,
+    /// Unit of the attributes.
+    pub unit: Option<Unit>,
+    /// Where an attribute's length is laid.
+    #[serde(default)]
+    pub place: Placement,
+    /// Kind of the span whose scheduler figures classify this stage, because
+    /// the stage itself waits for another process.
+    pub sched_from: Option<String>,
+}
+
+/// A named sum of stages.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRule {
+    /// Name in reports.
+    pub name: String,
+    /// Name for people.
+    pub title: String,
+    /// Window whose stages these are.
+    pub window: String,
+    /// The stages.
+    pub stages: Vec<String>,
+}
+
+/// A stage that another window explains.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrillRule {
+    /// Window of the stage.
+    pub window: String,
+    /// The stage.
+    pub stage: String,
+    /// Kind of the span that explains it.
+    pub explained_by: String,
+    /// Window whose stages are laid over it.
+    pub phases: String,
+}
+
+impl StageRule {
+    /// Whether it names exactly one source, and a name exactly where it needs one.
+    pub(super) fn is_one_source(&self) -> bool {
+        let sources = [
+            &self.span,
+            &self.spans,
+            &self.attribute,
+            &self.attribute_prefix,
+        ];
+        let one = sources.iter().filter(|source| source.is_some()).count() == 1;
+        let named = self.span.is_some() || self.attribute.is_some();
+        one && named == self.name.is_some()
+    }
+}

@@ -1,0 +1,117 @@
+//! What explains a stage, and named sums of stages, over the complete runs.
+
+use crate::breakdown::drill::{Cover, Drill, drill};
+use crate::breakdown::windows::RunWindow;
+use crate::model::window_rules::{DrillRule, GroupRule};
+use crate::stats::quantile::median;
+use crate::units::Nanos;
+
+use super::build::Row;
+use super::{CoverReport, DrillReport, GroupReport, PhaseReport, summary};
+
+/// The stage of `rule` and the phases over it; `None` when no run has both.
+pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
+    let drills = rows.iter().filter_map(|row| drill_of(rule, row));
+    let drills: Vec<(Drill, Nanos)> = drills.filter(|(drill, _)| drill.stage.0 > 0).collect();
+    let quantum = drills.iter().map(|(_, quantum)| *quantum).max()?;
+    let wholes: Vec<f64> = drills
+        .iter()
+        .map(|(drill, _)| drill.stage.0 as f64)
+        .collect();
+    let rest: Vec<f64> = drills
+        .iter()
+        .map(|(drill, _)| drill.uncovered.0 as f64)
+        .collect();
+    let phases = phase_names(&drills)
+        .into_iter()
+        .map(|name| phase(name, &drills, &wholes));
+    Some(DrillReport {
+        stage: rule.stage.clone(),
+        explained_by: rule.explained_by.clone(),
+        phases: phases.collect(),
+        uncovered: CoverReport {
+            p50: middle(&rest),
+            share: summary::median_share(&rest, &wholes),
+        },
+        quantum,
+        n: drills.len(),
+    })
+}
+
+/// The drill of one run, with the clock quantum of its window.
+fn drill_of(rule: &DrillRule, row: &Row<'_>) -> Option<(Drill, Nanos)> {
+    let window = row.window(&rule.window)?;
+    let mut stages = window.stages.iter();
+    let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
+    Some((
+        drill(window, stage, row.window(&rule.phases)?),
+        window.quantum,
+    ))
+}
+
+/// Names of all phases, in the order in which the runs have them.
+fn phase_names(drills: &[(Drill, Nanos)]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for cover in drills.iter().flat_map(|(drill, _)| &drill.phases) {
+        if !names.contains(&cover.name.as_str()) {
+            names.push(&cover.name);
+        }
+    }
+    names
+}
+
+fn phase(name: &str, drills: &[(Drill, Nanos)], wholes: &[f64]) -> PhaseReport {
+    let cover = |(drill, _): &'_ (Drill, Nanos)| {
+        drill
+            .phases
+            .iter()
+            .find(|cover| cover.name == name)
+            .cloned()
+    };
+    let covers: Vec<Option<Cover>> = drills.iter().map(cover).collect();
+    let times: Vec<f64> = covers
+        .iter()
+        .map(|cover| cover.as_ref().map_or(0.0, |cover| cover.time.0 as f64))
+        .collect();
+    let bounds = || covers.iter().flatten().filter_map(|cover| cover.placed);
+    let low = middle(&bounds().map(|(low, _)| low.0 as f64).collect::<Vec<_>>());
+    let high = middle(&bounds().map(|(_, high)| high.0 as f64).collect::<Vec<_>>());
+    PhaseReport {
+        name: name.to_owned(),
+        p50: middle(&times),
+        share: summary::median_share(&times, wholes),
+        placed: low.zip(high).map(|(low, high)| [low, high]),
+    }
+}
+
+fn middle(values: &[f64]) -> Option<Nanos> {
+    median(values).map(Nanos::rounded)
+}
+
+/// The sum of the stages of `rule`; `None` when no run has the window.
+pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> {
+    let windows: Vec<&RunWindow> = rows
+        .iter()
+        .filter_map(|row| row.window(&rule.window))
+        .collect();
+    let sum = |window: &&RunWindow| {
+        let members = window
+            .stages
+            .iter()
+            .filter(|stage| rule.stages.contains(&stage.name));
+        members.map(|stage| stage.time.0 as f64).sum()
+    };
+    let sums: Vec<f64> = windows.iter().map(sum).collect();
+    let wholes: Vec<f64> = windows
+        .iter()
+        .map(|window| window.interval.length().0 as f64)
+        .collect();
+    (!windows.is_empty()).then(|| GroupReport {
+        name: rule.name.clone(),
+        title: rule.title.clone(),
+        stages: rule.stages.clone(),
+        of: rule.window.clone(),
+        p50: middle(&sums),
+        share_p50: summary::median_share(&sums, &wholes),
+    })
+}
