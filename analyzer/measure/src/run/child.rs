@@ -212,24 +212,24 @@ impl Running<'_> {
         Ok(read)
     }
 
-    /// Waits until what is awaited is there, the program ends, a signal comes or
-    /// the deadline is over; looked at in this order. A stdout that has ended
-    /// never becomes ready.
+    /// Waits until the deadline is over, a signal comes, what is awaited is there
+    /// or the program ends; looked at in this order, so that a program that never
+    /// stops sending holds nobody. A stdout that has ended never becomes ready.
     pub fn wait(&mut self, awaited: Awaited<'_>, deadline: MonoNanos) -> Wake {
         loop {
             let left = deadline.since(MonoNanos::now());
+            if left.is_zero() {
+                return Wake::TimedOut;
+            }
             let ready = self.poll(Some(awaited), left, true);
+            if ready.interrupted {
+                return Wake::Interrupted;
+            }
             if ready.awaited {
                 return Wake::Ready;
             }
             if ready.exited {
                 return Wake::Exited;
-            }
-            if ready.interrupted {
-                return Wake::Interrupted;
-            }
-            if left.is_zero() {
-                return Wake::TimedOut;
             }
         }
     }
@@ -239,12 +239,6 @@ impl Running<'_> {
         let nothing = PollFlags::empty();
         let pidfd = self.pidfd.as_fd();
         let for_stdout = matches!(awaited, Some(Awaited::Stdout));
-        // A descriptor stands in for one that is absent, with no events asked for:
-        // the pidfd has none but the one that is asked for anyway.
-        let slot = |output: &'_ Option<OwnedFd>| match output {
-            Some(_) => PollFlags::IN,
-            None => nothing,
-        };
         let (stdout, stderr) = (&self.stdout.fd, &self.stderr.fd);
         let (target, events) = match awaited {
             Some(Awaited::Readable(fd)) => (fd, PollFlags::IN),
@@ -253,8 +247,8 @@ impl Running<'_> {
         };
         let mut fds = [
             PollFd::from_borrowed_fd(target, events),
-            PollFd::from_borrowed_fd(stdout.as_ref().map_or(pidfd, |fd| fd.as_fd()), slot(stdout)),
-            PollFd::from_borrowed_fd(stderr.as_ref().map_or(pidfd, |fd| fd.as_fd()), slot(stderr)),
+            poll_output(stdout.as_ref(), pidfd),
+            poll_output(stderr.as_ref(), pidfd),
             PollFd::from_borrowed_fd(pidfd, PollFlags::IN),
             PollFd::from_borrowed_fd(
                 self.interrupts.wake_fd(),
@@ -284,6 +278,15 @@ impl Running<'_> {
             exited,
             interrupted: interrupted && heed,
         }
+    }
+}
+
+/// Asks for bytes of an output; of one that has ended, nothing, with `stand_in`
+/// in its place.
+fn poll_output<'a>(output: Option<&'a OwnedFd>, stand_in: BorrowedFd<'a>) -> PollFd<'a> {
+    match output {
+        Some(fd) => PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN),
+        None => PollFd::from_borrowed_fd(stand_in, PollFlags::empty()),
     }
 }
 

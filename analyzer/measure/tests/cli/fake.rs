@@ -39,6 +39,9 @@ pub(crate) fn serve(behaviour: &str) -> ! {
             std::process::exit(7);
         }
         "never-ready" => hold(),
+        "floods" => loop {
+            chatter();
+        },
         "wrong-port" => {
             // Bound and dropped: nobody listens there.
             let free = TcpListener::bind("127.0.0.1:0").unwrap();

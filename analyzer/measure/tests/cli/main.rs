@@ -336,6 +336,12 @@ fn a_program_that_is_never_ready_is_given_up_in_time() {
         "ready_timeout: waited for the ready line for 200 ms",
         &["run", "client.listener", "client.shutdown"],
     );
+    check_failure(
+        "floods",
+        &["--timeout-ms", "200"],
+        "ready_timeout: ",
+        &["run", "client.listener", "client.shutdown"],
+    );
 }
 
 #[test]
