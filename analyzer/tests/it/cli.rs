@@ -162,3 +162,20 @@ fn markdown_tables_have_a_rule_and_as_many_cells_in_every_row() {
     }
     assert!(answer.stdout.contains("|---"), "{}", answer.stdout);
 }
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_analyze"))
+        .arg(fixture("qwen-serve-0.24.4/cold"))
+        .args(["--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The report is larger than a pipe holds, so the writer meets the closed end.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

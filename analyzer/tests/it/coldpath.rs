@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{fixture, named, problems, report};
+use crate::support::{analyze_stdin, fixture, named, problems, report};
 
 fn one_run() -> Value {
     report([fixture("coldpath/valid/one-run")])
@@ -199,6 +199,41 @@ fn a_foreign_agent_owes_no_spans_and_its_profile_stands_for_them() {
         (&json!(0.8), &json!([0.8, 0.8]))
     );
     assert_eq!(drill["uncovered"]["p50"], json!(0.2));
+}
+
+#[test]
+fn a_profile_record_stands_for_an_agent_without_spans_and_attributes() {
+    let read = |name: &str| std::fs::read_to_string(fixture("coldpath/valid").join(name)).unwrap();
+    let bare = read("foreign-agent.jsonl").replace("coldpath.startup.", "other.startup.");
+    let profile = read("one-run/coldpath-agent.profile.jsonl").replace("channel-r1", "channel-x1");
+    let answer = analyze_stdin(["-", "--format", "json"], (bare + &profile).as_bytes());
+    check_window(
+        &answer.json(),
+        "agent.startup",
+        1440,
+        &[("exec", 850), ("settings", 100), ("tools", 400)],
+        90,
+    );
+}
+
+#[test]
+fn a_request_that_names_no_channel_belongs_to_the_one_it_waited_beside() {
+    let report = valid("joined-by-time.jsonl");
+    let items = report["runs"]["items"].as_array().unwrap();
+    let failures: Vec<_> = items
+        .iter()
+        .map(|item| (&item["run"], &item["failure"]))
+        .collect();
+    assert_eq!(
+        failures,
+        [
+            (
+                &json!("coldpathd-t1/first"),
+                &json!("the session request failed: gone")
+            ),
+            (&json!("coldpathd-t1/second"), &json!(null)),
+        ]
+    );
 }
 
 #[test]

@@ -47,7 +47,11 @@ fn records(qwen: bool) -> Vec<String> {
     if !qwen {
         let read =
             |name: &str| std::fs::read_to_string(fixture("coldpath/valid").join(name)).unwrap();
-        let text = read("warmup.jsonl") + &read("curl-only.jsonl") + &read("cohorts.jsonl");
+        let text = read("warmup.jsonl")
+            + &read("curl-only.jsonl")
+            + &read("cohorts.jsonl")
+            + &read("joined-by-time.jsonl")
+            + &read("../invalid/conflicting.jsonl");
         return text.lines().map(str::to_owned).collect();
     }
     let mut records = Vec::new();
