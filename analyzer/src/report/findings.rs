@@ -30,6 +30,7 @@ pub(super) fn findings(report: &Report, complete: &[&Row<'_>]) -> Vec<Finding> {
             .iter()
             .filter_map(|group| group_share(report, group)),
     );
+    found.extend(report.windows.first().and_then(variance_elsewhere));
     found.extend(startup_phase(report));
     found.extend(report.windows.first().and_then(slow_runs));
     found.extend(client_gap(complete));
@@ -87,6 +88,27 @@ fn dominant_stage(window: &WindowReport) -> Option<Finding> {
         ("variance_share", json!(stage.variance_share)),
     ];
     Some(finding("dominant_stage", text, values))
+}
+
+/// The stage that carries most of the variance, where it is not the one that
+/// takes most of the time: what is slow and what varies are two questions.
+fn variance_elsewhere(window: &WindowReport) -> Option<Finding> {
+    let (dominant, _) = largest(window, |stage| stage.share_p50)?;
+    let (stage, variance) = largest(window, |stage| stage.variance_share)?;
+    (stage.name != dominant.name).then(|| {
+        let title = window.title.to_lowercase();
+        let part = percent(variance);
+        let text = format!(
+            "`{}` carries {part} of the variance of the {title}",
+            stage.name
+        );
+        let values = vec![
+            ("window", json!(window.name)),
+            ("stage", json!(stage.name)),
+            ("variance_share", json!(variance)),
+        ];
+        finding("dominant_variance", text, values)
+    })
 }
 
 fn group_share(report: &Report, group: &super::GroupReport) -> Option<Finding> {
@@ -155,10 +177,10 @@ fn slow_runs(window: &WindowReport) -> Option<Finding> {
     }
     let (most, all) = (Nanos::rounded(most), Nanos::rounded(all));
     let text = format!(
-        "the slowest runs spend {} more than the middle ones, {} of it in `{}`",
+        "the slowest runs spend {} more than the middle ones; `{}` alone spends {} more",
         time(all, window.quantum),
+        stage.name,
         time(most, window.quantum),
-        stage.name
     );
     let values = vec![
         ("window", json!(window.name)),

@@ -55,7 +55,7 @@ pub fn metric(name: &str, unit: Unit, figures: &[Figure], definition: Definition
         p95: value(p95),
         p95_ci,
         p95_needs_n: p95_needs_n.filter(|_| !values.is_empty()),
-        max: if whole { value(at(1.0)) } else { None },
+        max: value(at(1.0)),
         mean: mean(&values).filter(|_| whole).map(amount),
         n_failed,
         above: bound,
