@@ -10,9 +10,9 @@ use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::{MonoNanos, ReservedSpan, Stage, Telemetry};
 use coldpath_trace_format::spans;
 
-/// `run`: how long the RSS of the listener took to read, nanoseconds; part of the
-/// way from spawn to `/health` and of no other span.
-pub(super) const RSS_LISTENER_COST_NS: &str = "coldpath.rss.listener_cost_ns";
+/// Covariate of `run` that is ours: how long the RSS of the listener took to read,
+/// nanoseconds; part of the way from spawn to `/health` and of no other span.
+pub(super) const RSS_READ_NS: &str = "rss_read_ns";
 /// Suffix of a covariate's key under which the reason stands why it has no value.
 pub(super) const REASON_SUFFIX: &str = ".reason";
 
@@ -88,7 +88,10 @@ fn set_memory(run: &mut Stage, record: &RunRecord) {
     }
     if let Some(cost) = memory.listener_cost {
         let nanos = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
-        run.set(RSS_LISTENER_COST_NS, integer(nanos));
+        run.set(
+            format!("{}{RSS_READ_NS}", keys::HOST_PREFIX),
+            integer(nanos),
+        );
     }
 }
 

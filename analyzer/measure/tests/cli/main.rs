@@ -118,7 +118,7 @@ fn check_run_attributes(run: &Span, index: usize) {
     let listener = run.number("coldpath.rss.listener_bytes");
     assert!(listener > 0 && run.number("coldpath.rss.peak_bytes") >= listener);
     assert!(run.number("coldpath.rss.session_bytes") > 0);
-    assert!(run.has("coldpath.rss.listener_cost_ns"));
+    assert!(run.has("coldpath.host.rss_read_ns"));
     for name in ["cpu_pressure", "loadavg_1m", "cpu_khz", "steal_share"] {
         let key = format!("coldpath.host.{name}");
         let reason = format!("{key}.reason");
