@@ -21,7 +21,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections that are open at once; more wait in the kernel's queue.
+/// Connections that are open at once. When all places are taken, the one that has
+/// been silent longest makes room: it must not keep a health check out.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Pause after a failed `accept` (out of descriptors, say), so that the loop
@@ -132,8 +133,7 @@ impl Loop {
     fn wait(&self) -> io::Result<Ready> {
         let mut fds = Vec::with_capacity(self.connections.len() + 3);
         fds.push(PollFd::new(&self.bound.stop, PollFlags::IN));
-        let accepts = self.connections.len() < CONNECTIONS_MAX
-            && self.accept_at.is_none_or(|at| at <= MonoNanos::now());
+        let accepts = self.accept_at.is_none_or(|at| at <= MonoNanos::now());
         fds.push(PollFd::new(
             &self.bound.listener,
             if accepts {
@@ -194,9 +194,20 @@ impl Loop {
 
     fn accept(&mut self, now: MonoNanos) {
         self.accept_at = None;
-        while self.connections.len() < CONNECTIONS_MAX {
+        loop {
+            let silent = self.silent_longest();
+            if self.connections.len() >= CONNECTIONS_MAX && silent.is_none() {
+                // Every place is taken by a request that waits for the runtime.
+                self.accept_at = Some(now.after(ACCEPT_PAUSE));
+                return;
+            }
             match self.bound.listener.accept() {
                 Ok((stream, _)) => {
+                    if let Some(silent) =
+                        silent.filter(|_| self.connections.len() >= CONNECTIONS_MAX)
+                    {
+                        self.connections.remove(silent);
+                    }
                     if let Ok(connection) = Connection::new(stream, now) {
                         self.connections.push(connection);
                         // The request is there already more often than not.
@@ -211,6 +222,14 @@ impl Loop {
                 }
             }
         }
+    }
+
+    /// The connection that has waited longest for a request.
+    fn silent_longest(&self) -> Option<usize> {
+        let reading = |index: &usize| self.connections[*index].state == State::Reading;
+        (0..self.connections.len())
+            .filter(reading)
+            .min_by_key(|index| self.connections[*index].deadline)
     }
 
     /// Goes on with one connection as far as it goes without waiting.

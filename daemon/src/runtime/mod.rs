@@ -6,6 +6,7 @@
 //! serves until the process stops. The agent's start does not wait for that
 //! message.
 
+mod connections;
 mod requests;
 mod rewound;
 mod server;
@@ -267,6 +268,7 @@ impl Building {
                 config: Arc::clone(&self.order.config),
                 telemetry: telemetry.clone(),
                 store,
+                survivors,
             };
             let channels = Channels::new(services);
             let app = App::new(server::Parts {
@@ -282,7 +284,6 @@ impl Building {
                 port: self.order.address.port(),
                 boot,
                 runtime_start: runtime_start.clone(),
-                survivors,
             });
             stage.end();
             self.say(Ok(()));

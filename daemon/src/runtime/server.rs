@@ -4,17 +4,17 @@
 //! paths as the loop did, and everything else. It stops by itself: no more
 //! connections, agents ended, then the rest.
 
+use super::connections::{Connections, Requests};
 use super::requests::{self, Held};
 use super::rewound::Rewound;
 use super::{HandOver, session_route};
 use crate::boot::{BootRecord, HealthRecord, Pending};
-use crate::channel::{Channels, end_survivors};
+use crate::channel::Channels;
 use crate::config::Config;
 use crate::contract::{self, Phase, Preheat, RuntimeFacts};
 use crate::exit;
 use crate::http::{Admission, Answer, HEAD_MAX_BYTES, HEADERS_MAX, Head, admit};
 use crate::session::Sessions;
-use crate::store::ProcessIdentity;
 use coldpath_trace_format::emit::{MonoNanos, SpanContext, Stage, Telemetry};
 use coldpath_trace_format::{attributes as keys, spans};
 use http_body_util::Full;
@@ -30,10 +30,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
-/// Connections that are served at once; more wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 256;
 /// Longest wait for a whole request head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for answers after the agents have ended.
@@ -70,7 +68,6 @@ pub(super) struct Parts {
     pub(super) port: u16,
     pub(super) boot: Option<SpanContext>,
     pub(super) runtime_start: Option<SpanContext>,
-    pub(super) survivors: Vec<ProcessIdentity>,
 }
 
 /// The running daemon.
@@ -79,6 +76,7 @@ pub(crate) struct App {
     pub(super) parts: Parts,
     preheat: RefCell<Preheat>,
     health_told: Cell<bool>,
+    connections: Connections,
     /// Requests that are being answered.
     active: Cell<usize>,
     answered: Notify,
@@ -91,6 +89,7 @@ impl App {
             parts,
             preheat: RefCell::default(),
             health_told,
+            connections: Connections::default(),
             active: Cell::new(0),
             answered: Notify::new(),
         })
@@ -114,9 +113,7 @@ impl App {
                 Err(error) => Preheat::Failed(took, error.to_string()),
             };
         });
-        if !self.parts.survivors.is_empty() {
-            tokio::task::spawn_local(end_survivors(self.parts.survivors.clone()));
-        }
+        self.parts.channels.end_survivors();
     }
 
     /// Serves until a stop signal; a second one does not wait.
@@ -153,7 +150,7 @@ impl App {
         tokio::select! {
             () = self.stop() => ExitCode::from(exit::CLEAN),
             () = wait_for_signal(&signal) => {
-                self.parts.channels.kill();
+                self.parts.channels.kill().await;
                 ExitCode::from(exit::REFUSED)
             }
         }
@@ -174,21 +171,16 @@ impl App {
     }
 
     async fn accept(self: Rc<Self>, listener: TcpListener) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
-            // The semaphore is never closed.
-            let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-                return;
-            };
-            match listener.accept().await {
+            let accepted = listener.accept().await;
+            while !self.connections.make_room() {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            match accepted {
                 Ok((stream, _)) => {
                     // One small answer a write: waiting for more to send only adds latency.
                     let _ = stream.set_nodelay(true);
-                    let app = Rc::clone(&self);
-                    tokio::task::spawn_local(async move {
-                        app.connection(stream, Vec::new(), None).await;
-                        drop(permit);
-                    });
+                    self.serve_connection(stream, Vec::new(), Vec::new(), None);
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -202,26 +194,39 @@ impl App {
             started,
         });
         match TcpStream::from_std(pending.stream) {
-            Ok(mut stream) => {
-                let app = Rc::clone(self);
-                tokio::task::spawn_local(async move {
-                    use tokio::io::AsyncWriteExt as _;
-                    // The rest of an answer comes before the next one.
-                    if stream.write_all(&pending.unsent).await.is_ok() {
-                        app.connection(stream, pending.read, held).await;
-                    }
-                });
-            }
+            Ok(stream) => self.serve_connection(stream, pending.read, pending.unsent, held),
             Err(error) => crate::log::warn(&format!("a connection was lost: {error}")),
         }
     }
 
-    async fn connection(self: Rc<Self>, stream: TcpStream, first: Vec<u8>, held: Option<Held>) {
+    /// Serves a connection as a task: the rest of an answer first, then requests.
+    fn serve_connection(
+        self: &Rc<Self>,
+        mut stream: TcpStream,
+        read: Vec<u8>,
+        unsent: Vec<u8>,
+        held: Option<Held>,
+    ) {
+        let requests = Requests::default();
+        let (app, theirs) = (Rc::clone(self), requests.clone());
+        let task = tokio::task::spawn_local(async move {
+            use tokio::io::AsyncWriteExt as _;
+            if stream.write_all(&unsent).await.is_ok() {
+                app.connection(Rewound::new(read, stream), theirs, held)
+                    .await;
+            }
+        });
+        self.connections.add(task.abort_handle(), requests);
+    }
+
+    async fn connection(self: Rc<Self>, stream: Rewound, requests: Requests, held: Option<Held>) {
         let held = Rc::new(RefCell::new(held));
         let service = hyper::service::service_fn(move |request| {
             let app = Rc::clone(&self);
             let held = held.borrow_mut().take();
+            let in_flight = requests.begin();
             async move {
+                let _in_flight = in_flight;
                 app.active.set(app.active.get() + 1);
                 let _answering = Answering(Rc::clone(&app));
                 Ok::<_, Infallible>(app.respond(request, held).await)
@@ -233,7 +238,7 @@ impl App {
             .max_buf_size(HEAD_MAX_BYTES.max(8192))
             .max_headers(HEADERS_MAX)
             .half_close(true)
-            .serve_connection(TokioIo::new(Rewound::new(first, stream)), service)
+            .serve_connection(TokioIo::new(stream), service)
             .await;
         // What goes wrong with one connection is between it and its peer.
         drop(served);
