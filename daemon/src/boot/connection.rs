@@ -10,6 +10,10 @@ use std::time::Duration;
 /// or between two requests.
 pub(crate) const CONNECTION_DEADLINE: Duration = Duration::from_secs(10);
 
+/// Silence after which a connection may have to make room for another one: long
+/// enough for any request that is on its way.
+pub(crate) const SILENCE_MIN: Duration = Duration::from_secs(1);
+
 /// A connection with its buffers.
 #[derive(Debug)]
 pub(crate) struct Connection {

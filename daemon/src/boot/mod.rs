@@ -9,6 +9,6 @@ mod record;
 mod serve;
 
 pub(crate) use bind::{Bound, announce, bind};
-pub(crate) use connection::Pending;
+pub(crate) use connection::{Pending, SILENCE_MIN};
 pub(crate) use record::{BootRecord, BootTold, HealthRecord, RequestRecord, Trigger, parse_parent};
 pub(crate) use serve::serve;

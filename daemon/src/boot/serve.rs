@@ -5,7 +5,7 @@
 //! the runtime is ready it gets the listener and every open connection with the
 //! bytes already read; when it failed, the loop stays and says so.
 
-use super::connection::{Connection, State};
+use super::connection::{CONNECTION_DEADLINE, Connection, SILENCE_MIN, State};
 use super::{BootRecord, Bound, HealthRecord, RequestRecord, Trigger};
 use crate::config::Config;
 use crate::contract::{self, Phase};
@@ -195,9 +195,10 @@ impl Loop {
     fn accept(&mut self, now: MonoNanos) {
         self.accept_at = None;
         loop {
-            let silent = self.silent_longest();
+            let silent = self.silent_longest(now);
             if self.connections.len() >= CONNECTIONS_MAX && silent.is_none() {
-                // Every place is taken by a request that waits for the runtime.
+                // Every place is taken by a request that waits for the runtime, or by
+                // a client whose request may be on its way.
                 self.accept_at = Some(now.after(ACCEPT_PAUSE));
                 return;
             }
@@ -224,11 +225,15 @@ impl Loop {
         }
     }
 
-    /// The connection that has waited longest for a request.
-    fn silent_longest(&self) -> Option<usize> {
-        let reading = |index: &usize| self.connections[*index].state == State::Reading;
+    /// The connection that has waited longest for a request, and long enough.
+    fn silent_longest(&self, now: MonoNanos) -> Option<usize> {
+        let silent = |index: &usize| {
+            let connection = &self.connections[*index];
+            connection.state == State::Reading
+                && connection.deadline <= now.after(CONNECTION_DEADLINE - SILENCE_MIN)
+        };
         (0..self.connections.len())
-            .filter(reading)
+            .filter(silent)
             .min_by_key(|index| self.connections[*index].deadline)
     }
 

@@ -2,8 +2,11 @@
 //! one that has been idle longest makes room, so that clients that connect and
 //! say nothing cannot keep a health check out.
 
+use crate::boot::SILENCE_MIN;
+use coldpath_trace_format::emit::MonoNanos;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Connections that are served at once.
@@ -22,39 +25,60 @@ struct Open {
 }
 
 /// Requests of one connection that are being answered.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Requests(Rc<Cell<usize>>);
+#[derive(Clone, Debug)]
+pub(super) struct Requests(Rc<Counted>);
+
+#[derive(Debug)]
+struct Counted {
+    in_flight: Cell<usize>,
+    /// When the connection began to be idle.
+    idle_since: Cell<MonoNanos>,
+}
 
 /// One request that is being answered.
 #[derive(Debug)]
 pub(super) struct InFlight(Requests);
 
 impl Requests {
+    /// None yet, on a connection that was opened at `now`.
+    pub(super) fn new(now: MonoNanos) -> Self {
+        Self(Rc::new(Counted {
+            in_flight: Cell::new(0),
+            idle_since: Cell::new(now),
+        }))
+    }
+
     pub(super) fn begin(&self) -> InFlight {
-        self.0.set(self.0.get() + 1);
+        self.0.in_flight.set(self.0.in_flight.get() + 1);
         InFlight(self.clone())
+    }
+
+    fn are_none_for(&self, time: Duration, now: MonoNanos) -> bool {
+        self.0.in_flight.get() == 0 && self.0.idle_since.get().after(time) <= now
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.0.set(self.0.0.get() - 1);
+        let counted = &self.0.0;
+        counted.in_flight.set(counted.in_flight.get() - 1);
+        counted.idle_since.set(MonoNanos::now());
     }
 }
 
 impl Connections {
-    /// Makes room for one more; `false` when every place is taken by a connection
-    /// whose request is being answered.
-    pub(super) fn make_room(&self) -> bool {
+    /// Makes room for one more at `now`; `false` when every place is taken by a
+    /// connection whose request is being answered, or may be on its way.
+    pub(super) fn make_room(&self, now: MonoNanos) -> bool {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.task.is_finished());
         if open.len() < CONNECTIONS_MAX {
             return true;
         }
-        match open
-            .iter()
-            .position(|connection| connection.requests.0.get() == 0)
-        {
+        let idle = (0..open.len())
+            .filter(|index| open[*index].requests.are_none_for(SILENCE_MIN, now))
+            .min_by_key(|index| open[*index].requests.0.idle_since.get());
+        match idle {
             Some(idle) => {
                 open.remove(idle).task.abort();
                 true
@@ -72,6 +96,9 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::task::JoinHandle;
+
+    const OPENED: MonoNanos = MonoNanos::from_nanos(1_000);
 
     fn run(test: impl Future<Output = ()>) {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -80,22 +107,26 @@ mod tests {
         tokio::task::LocalSet::new().block_on(&runtime, test);
     }
 
-    fn serve_for_ever(connections: &Connections) -> (tokio::task::JoinHandle<()>, Requests) {
-        let task = tokio::task::spawn_local(std::future::pending());
-        let requests = Requests::default();
-        connections.add(task.abort_handle(), requests.clone());
-        (task, requests)
+    /// As many as there are places, opened a nanosecond apart.
+    fn fill(connections: &Connections) -> Vec<(JoinHandle<()>, Requests)> {
+        (0..CONNECTIONS_MAX as u64)
+            .map(|at| {
+                let task = tokio::task::spawn_local(std::future::pending());
+                let requests = Requests::new(MonoNanos::from_nanos(OPENED.as_nanos() + at));
+                connections.add(task.abort_handle(), requests.clone());
+                (task, requests)
+            })
+            .collect()
     }
 
     #[test]
     fn the_longest_idle_connection_makes_room_and_a_busy_one_never_does() {
         run(async {
             let connections = Connections::default();
-            let mut all: Vec<_> = (0..CONNECTIONS_MAX)
-                .map(|_| serve_for_ever(&connections))
-                .collect();
+            let mut all = fill(&connections);
             let busy = all[0].1.begin();
-            assert!(connections.make_room());
+            let later = OPENED.after(2 * SILENCE_MIN);
+            assert!(connections.make_room(later));
             let (second, _) = all.remove(1);
             assert!(second.await.unwrap_err().is_cancelled());
             assert!(!all[0].0.is_finished());
@@ -104,16 +135,23 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_whose_request_may_be_on_its_way_is_kept() {
+        run(async {
+            let connections = Connections::default();
+            let _all = fill(&connections);
+            assert!(!connections.make_room(OPENED));
+            assert!(connections.make_room(OPENED.after(SILENCE_MIN)));
+        });
+    }
+
+    #[test]
     fn there_is_no_room_when_all_are_busy() {
         run(async {
             let connections = Connections::default();
-            let all: Vec<_> = (0..CONNECTIONS_MAX)
-                .map(|_| serve_for_ever(&connections))
-                .collect();
+            let all = fill(&connections);
             let busy: Vec<_> = all.iter().map(|(_, requests)| requests.begin()).collect();
-            assert!(!connections.make_room());
+            assert!(!connections.make_room(OPENED.after(2 * SILENCE_MIN)));
             drop(busy);
-            assert!(connections.make_room());
         });
     }
 }

@@ -173,7 +173,7 @@ impl App {
     async fn accept(self: Rc<Self>, listener: TcpListener) {
         loop {
             let accepted = listener.accept().await;
-            while !self.connections.make_room() {
+            while !self.connections.make_room(MonoNanos::now()) {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             match accepted {
@@ -207,7 +207,7 @@ impl App {
         unsent: Vec<u8>,
         held: Option<Held>,
     ) {
-        let requests = Requests::default();
+        let requests = Requests::new(MonoNanos::now());
         let (app, theirs) = (Rc::clone(self), requests.clone());
         let task = tokio::task::spawn_local(async move {
             use tokio::io::AsyncWriteExt as _;
