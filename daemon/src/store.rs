@@ -52,7 +52,9 @@ impl Store {
         };
         make_private_dir(dir).map_err(refuse)?;
         let open = |name: &str| {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // Appending: after it was emptied, the next line stands at its start.
+            let flags =
+                OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             rustix::fs::open(dir.join(name), flags, Mode::RUSR | Mode::WUSR)
                 .map(File::from)
                 .map_err(|error| refuse(error.into()))
@@ -71,21 +73,21 @@ impl Store {
             .take(SPAWNED_MAX_BYTES)
             .read_to_string(&mut text);
         let boot = boot_id();
-        let survivors = text
+        let survivors: Vec<_> = text
             .lines()
             .filter_map(|line| parse_line(line, &boot))
             .filter(ProcessIdentity::is_running)
             .collect();
         rustix::fs::ftruncate(&spawned, 0).map_err(|error| refuse(error.into()))?;
-        rustix::fs::seek(&spawned, rustix::fs::SeekFrom::Start(0))
-            .map_err(|error| refuse(error.into()))?;
-        Ok((
-            Self {
-                _lock: lock,
-                spawned,
-            },
-            survivors,
-        ))
+        let store = Self {
+            _lock: lock,
+            spawned,
+        };
+        for survivor in &survivors {
+            // This daemon may be killed too before they are gone.
+            store.record(*survivor).map_err(refuse)?;
+        }
+        Ok((store, survivors))
     }
 
     /// Notes an agent that was started, or one that was found running.
@@ -182,6 +184,20 @@ mod tests {
         drop(store);
         let (store, survivors) = Store::open(dir.path()).unwrap();
         assert_eq!(survivors, [own]);
+        drop(store);
+        let (store, survivors) = Store::open(dir.path()).unwrap();
+        assert_eq!(
+            survivors,
+            [own],
+            "named until somebody says that they ended"
+        );
+        store.clear();
+        store.record(own).unwrap();
+        drop(store);
+        let text = std::fs::read_to_string(dir.path().join("spawned")).unwrap();
+        assert!(text.starts_with(char::is_numeric), "{text:?}");
+        let (store, _) = Store::open(dir.path()).unwrap();
+        store.clear();
         drop(store);
         assert_eq!(Store::open(dir.path()).unwrap().1, []);
     }

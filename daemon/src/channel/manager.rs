@@ -5,9 +5,9 @@
 use super::error::ChannelError;
 use super::handshake::{self, Exchange};
 use super::live::Channel;
-use super::process::{AgentProcess, Family, SpawnOrder};
+use super::process::{AgentProcess, Family, KILL_GRACE, SpawnOrder, end_survivors, kill_survivors};
 use crate::config::Config;
-use crate::store::Store;
+use crate::store::{ProcessIdentity, Store};
 use coldpath_trace_format::emit::profile_file::ProfileFile;
 use coldpath_trace_format::emit::{
     MonoNanos, SpanContext, SpawnStamp, Stage, Telemetry, fault, uuid,
@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// How often orphans that have ended are reaped while an agent lives.
 const REAP_EVERY: Duration = Duration::from_secs(30);
@@ -52,6 +53,8 @@ pub(crate) struct Services {
     pub(crate) config: Arc<Config>,
     pub(crate) telemetry: Telemetry,
     pub(crate) store: Store,
+    /// Agents that an earlier daemon left; the store names them until they are gone.
+    pub(crate) survivors: Vec<ProcessIdentity>,
 }
 
 /// The workspace's channel, present or not.
@@ -63,6 +66,8 @@ pub(crate) struct Channels {
     /// Channels whose processes have not ended, the live one included.
     alive: RefCell<Vec<Rc<Channel>>>,
     profiles: RefCell<Option<ProfileFile>>,
+    /// The task that ends the survivors, until somebody waits for it.
+    ending: RefCell<Option<JoinHandle<()>>>,
     stopping: Cell<bool>,
 }
 
@@ -116,6 +121,7 @@ impl Channels {
             slot: RefCell::new(Slot::Empty),
             alive: RefCell::default(),
             profiles: RefCell::new(profiles),
+            ending: RefCell::default(),
             stopping: Cell::new(false),
         })
     }
@@ -304,6 +310,7 @@ impl Channels {
         self.alive
             .borrow_mut()
             .retain(|alive| !Rc::ptr_eq(alive, &channel));
+        self.forget_ended();
         let mut slot = self.slot.borrow_mut();
         if matches!(&*slot, Slot::Live(live) if Rc::ptr_eq(live, &channel)) {
             *slot = Slot::Empty;
@@ -373,6 +380,15 @@ impl Channels {
         Ok(record)
     }
 
+    /// Ends what an earlier daemon left, beside everything else.
+    pub(crate) fn end_survivors(self: &Rc<Self>) {
+        if !self.services.survivors.is_empty() {
+            let channels = Rc::clone(self);
+            let task = async move { end_survivors(&channels.services.survivors).await };
+            *self.ending.borrow_mut() = Some(tokio::task::spawn_local(task));
+        }
+    }
+
     /// Ends every agent; no new one is started. Bounded by the graces of a process.
     pub(crate) async fn stop(&self) {
         self.stopping.set(true);
@@ -380,16 +396,37 @@ impl Channels {
         for channel in alive {
             channel.stop().await;
         }
-        if self.alive.borrow().is_empty() {
-            self.services.store.clear();
+        let ending = self.ending.borrow_mut().take();
+        if let Some(ending) = ending {
+            // It only fails by a panic, which is told elsewhere.
+            let _ = ending.await;
         }
+        self.forget_ended();
     }
 
-    /// Kills every agent at once.
-    pub(crate) fn kill(&self) {
+    /// Ends every agent and what it leaves at once. Bounded by the time that a kill takes.
+    pub(crate) async fn kill(&self) {
         self.stopping.set(true);
-        for channel in self.alive.borrow().iter() {
-            channel.kill();
+        let ended = async {
+            while !self.alive.borrow().is_empty() {
+                for channel in self.alive.borrow().iter() {
+                    channel.kill();
+                }
+                // An agent that is gone has left its orphans to this process.
+                self.family.kill_orphans().await;
+                tokio::task::yield_now().await;
+            }
+        };
+        let _ = tokio::time::timeout(KILL_GRACE, ended).await;
+        kill_survivors(&self.services.survivors).await;
+        self.forget_ended();
+    }
+
+    /// Empties the state file when it names nobody who may still run.
+    fn forget_ended(&self) {
+        let survivors = &self.services.survivors;
+        if self.alive.borrow().is_empty() && !survivors.iter().any(ProcessIdentity::is_running) {
+            self.services.store.clear();
         }
     }
 }

@@ -17,4 +17,3 @@ pub(crate) use error::ChannelError;
 pub(crate) use handshake::trace_meta;
 pub(crate) use live::Channel;
 pub(crate) use manager::{Channels, Services};
-pub(crate) use process::end_survivors;

@@ -227,17 +227,34 @@ impl Family {
     /// Ends every process whose parent this one has become: SIGTERM, then SIGKILL
     /// after a grace.
     async fn end_orphans(&self) {
-        let mut orphans = self.orphans();
-        if orphans.is_empty() {
-            return;
+        let ended = timeout(ORPHAN_GRACE, self.end_orphans_by(Signal::TERM)).await;
+        if ended.is_err() {
+            self.kill_orphans().await;
         }
-        signal_all(&orphans, Signal::TERM);
-        if timeout(ORPHAN_GRACE, until_reaped(&mut orphans))
-            .await
-            .is_err()
-        {
-            signal_all(&orphans, Signal::KILL);
-            let _ = timeout(KILL_GRACE, until_reaped(&mut orphans)).await;
+    }
+
+    /// Ends every orphan without asking. Bounded.
+    pub(crate) async fn kill_orphans(&self) {
+        let _ = timeout(KILL_GRACE, self.end_orphans_by(Signal::KILL)).await;
+    }
+
+    /// Signals each orphan once until none is left. An orphan that ends leaves its
+    /// own children to this process, so they are looked for again each time.
+    async fn end_orphans_by(&self, signal: Signal) {
+        let mut signalled: Vec<Pid> = Vec::new();
+        loop {
+            let mut orphans = self.orphans();
+            if orphans.is_empty() {
+                return;
+            }
+            reap(&mut orphans);
+            signalled.retain(|pid| orphans.contains(pid));
+            orphans.retain(|pid| !signalled.contains(pid));
+            signal_all(&orphans, signal);
+            signalled.append(&mut orphans);
+            if !signalled.is_empty() {
+                sleep(LOOK_AGAIN).await;
+            }
         }
     }
 
@@ -277,21 +294,15 @@ fn signal_all(processes: &[Pid], signal: Signal) {
     }
 }
 
-async fn until_reaped(orphans: &mut Vec<Pid>) {
-    while !reap(orphans) {
-        sleep(LOOK_AGAIN).await;
-    }
-}
-
-/// Reaps those that have ended, each by its pid; `true` when none is left.
-fn reap(orphans: &mut Vec<Pid>) -> bool {
+/// Reaps those that have ended, each by its pid.
+fn reap(orphans: &mut Vec<Pid>) {
     orphans.retain(|orphan| matches!(waitpid(Some(*orphan), WaitOptions::NOHANG), Ok(None)));
-    orphans.is_empty()
 }
 
-/// Ends agents that a killed daemon left: SIGTERM to their groups, SIGKILL after the grace.
-pub(crate) async fn end_survivors(survivors: Vec<ProcessIdentity>) {
-    for survivor in &survivors {
+/// Ends agents that a killed daemon left: SIGTERM to their groups, SIGKILL after
+/// the grace. Bounded.
+pub(super) async fn end_survivors(survivors: &[ProcessIdentity]) {
+    for survivor in survivors {
         crate::log::warn(&format!(
             "agent {} (started at tick {}) survived an earlier daemon; ending it",
             survivor.pid.as_raw_nonzero(),
@@ -299,14 +310,22 @@ pub(crate) async fn end_survivors(survivors: Vec<ProcessIdentity>) {
         ));
         survivor.signal_group(Signal::TERM);
     }
-    let gone = timeout(TERM_GRACE, async {
-        while survivors.iter().any(ProcessIdentity::is_running) {
-            sleep(LOOK_AGAIN).await;
-        }
-    });
-    if gone.await.is_err() {
-        for survivor in &survivors {
-            survivor.signal_group(Signal::KILL);
-        }
+    if timeout(TERM_GRACE, until_gone(survivors)).await.is_err() {
+        kill_survivors(survivors).await;
+    }
+}
+
+/// The same without asking first.
+pub(super) async fn kill_survivors(survivors: &[ProcessIdentity]) {
+    for survivor in survivors {
+        survivor.signal_group(Signal::KILL);
+    }
+    let _ = timeout(KILL_GRACE, until_gone(survivors)).await;
+}
+
+/// They are nobody's children here: all that can be done is to look.
+async fn until_gone(survivors: &[ProcessIdentity]) {
+    while survivors.iter().any(ProcessIdentity::is_running) {
+        sleep(LOOK_AGAIN).await;
     }
 }
