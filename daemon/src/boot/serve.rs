@@ -230,7 +230,7 @@ impl Loop {
         let silent = |index: &usize| {
             let connection = &self.connections[*index];
             connection.state == State::Reading
-                && connection.deadline <= now.after(CONNECTION_DEADLINE - SILENCE_MIN)
+                && connection.deadline.since(now) <= CONNECTION_DEADLINE.saturating_sub(SILENCE_MIN)
         };
         (0..self.connections.len())
             .filter(silent)
