@@ -185,9 +185,19 @@ impl Sessions {
             }
             Err(error) => {
                 stage.fail(error.code(), error.to_string());
+                if channel.is_hung() && !self.is_in_use(&channel) {
+                    // The next request gets a fresh one.
+                    channel.kill();
+                }
                 Err(error.into())
             }
         }
+    }
+
+    /// Whether somebody else would lose something with this channel.
+    fn is_in_use(&self, channel: &Rc<Channel>) -> bool {
+        let live = self.live.borrow();
+        self.making.get() > 1 || live.values().any(|one| Rc::ptr_eq(&one.channel, channel))
     }
 
     /// The wait for the channel, as the stage of a request.

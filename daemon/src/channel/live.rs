@@ -20,7 +20,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, oneshot, watch};
+use tokio::time::timeout;
 
 /// Bytes read at once: a pipe's default capacity.
 const READ_BYTES: usize = 64 * 1024;
@@ -28,6 +29,12 @@ const READ_BYTES: usize = 64 * 1024;
 const STDERR_LINE_MAX_BYTES: usize = 64 * 1024;
 /// Characters of what an agent wrote that are quoted in an error.
 const QUOTE_MAX_CHARS: usize = 200;
+/// Longest wait for how an agent ended, and for its last words, after its output
+/// has ended: both come a moment later.
+const LAST_WORDS_GRACE: Duration = Duration::from_millis(200);
+/// Unanswered requests in a row that make an agent a hung one. The first may have
+/// met a slow one (some load models for 15 s), whose late answer starts the count anew.
+const UNANSWERED_MAX: u32 = 2;
 
 type Answered = Result<Box<RawValue>, RpcError>;
 
@@ -40,7 +47,11 @@ pub(crate) struct Channel {
     waiting: RefCell<HashMap<u64, oneshot::Sender<Answered>>>,
     next_id: Cell<u64>,
     closed: Cell<bool>,
+    /// Requests in a row that ran out of time without an answer to anything.
+    unanswered: Cell<u32>,
     noise: RefCell<Noise>,
+    /// Becomes true when the agent's stderr has ended.
+    heard_all: watch::Sender<bool>,
     initialize: RefCell<Option<SpanContext>>,
 }
 
@@ -70,7 +81,9 @@ impl Channel {
             waiting: RefCell::default(),
             next_id: Cell::new(0),
             closed: Cell::new(false),
+            unanswered: Cell::new(0),
             noise: RefCell::default(),
+            heard_all: watch::Sender::new(false),
             initialize: RefCell::default(),
         });
         tokio::task::spawn_local(Rc::clone(&channel).read_stdout(stdout));
@@ -94,6 +107,11 @@ impl Channel {
     /// Whether it can take requests.
     pub(crate) fn is_live(&self) -> bool {
         !self.closed.get()
+    }
+
+    /// Whether it let so many requests run out of time that nothing is to be hoped of it.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.unanswered.get() >= UNANSWERED_MAX
     }
 
     /// Sends a request and waits for its answer until `deadline`; `allowed` is the
@@ -127,9 +145,10 @@ impl Channel {
                 Err(_) => Err(self.closed_error(method).await),
             }
         };
-        let outcome = tokio::time::timeout(deadline.since(MonoNanos::now()), exchange).await;
+        let outcome = timeout(deadline.since(MonoNanos::now()), exchange).await;
         self.waiting.borrow_mut().remove(&id);
         outcome.unwrap_or_else(|_| {
+            self.unanswered.set(self.unanswered.get().saturating_add(1));
             Err(ChannelError::Timeout {
                 method,
                 timeout: allowed,
@@ -147,8 +166,12 @@ impl Channel {
 
     /// Why the connection is gone: how the agent ended, where it is known soon.
     async fn closed_error(&self, method: &'static str) -> ChannelError {
-        // Its output ends a moment before its exit can be read.
-        let exit = tokio::time::timeout(Duration::from_millis(200), self.process.ended()).await;
+        let exit = timeout(LAST_WORDS_GRACE, self.process.ended()).await;
+        if exit.is_ok() {
+            // What it wrote may still be in the pipe; an orphan may keep that open.
+            let mut heard_all = self.heard_all.subscribe();
+            let _ = timeout(LAST_WORDS_GRACE, heard_all.wait_for(|all| *all)).await;
+        }
         let how = match exit {
             Ok(Exit::Unknown) | Err(_) => "it closed its output".to_owned(),
             Ok(exit) => exit.to_string(),
@@ -200,16 +223,14 @@ impl Channel {
         if let Some(line) = lines.finish() {
             self.receive(&line).await;
         }
-        self.close();
-        // An agent without output is of no use, even if it stays.
-        if let Ok(mut stdin) = self.stdin.try_lock() {
-            stdin.take();
-        }
+        // An agent without output is of no use; one that stays is ended.
+        self.stop().await;
     }
 
     async fn receive(&self, line: &[u8]) {
         match message::parse(line) {
             Ok(Incoming::Response { id, outcome }) => {
+                self.unanswered.set(0);
                 let waiting = id
                     .get()
                     .parse()
@@ -249,6 +270,7 @@ impl Channel {
         if let Some(line) = lines.finish() {
             self.pass_on(&line, token.as_ref());
         }
+        self.heard_all.send_replace(true);
     }
 
     fn pass_on(&self, line: &[u8], token: Option<&Token>) {
