@@ -36,17 +36,23 @@ fn a_silent_connection_delays_nobody() {
 }
 
 #[test]
-fn more_connections_than_the_loop_holds_wait_for_a_place() {
+fn silent_connections_make_room_when_every_place_is_taken() {
     let sandbox = Sandbox::new();
     let daemon = passive(&sandbox);
     let mut open: Vec<_> = (0..64).map(|_| daemon.connect()).collect();
-    // All are accepted once the last of them is answered.
-    open[63].ask(&Request::get("/health")).expect_status(200);
-    let mut waiting = daemon.connect();
-    waiting.send(&Request::get("/health"));
-    open[0].ask(&Request::get("/health")).expect_status(200);
-    open.pop();
-    assert_eq!(waiting.read().text(), OK);
+    // Answered after all of them were accepted; from here on it is not the oldest.
+    let health = Request::get("/health");
+    assert_eq!(open[0].ask(&health).text(), OK);
+    let mut later: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
+    for client in &mut later {
+        assert_eq!(client.ask(&health).text(), OK);
+    }
+    for silent in open.drain(1..4) {
+        silent.expect_end();
+    }
+    for client in &mut open {
+        assert_eq!(client.ask(&health).text(), OK);
+    }
     daemon.stop_cleanly();
 }
 
@@ -55,10 +61,14 @@ fn a_hundred_clients_at_once_are_all_answered() {
     let sandbox = Sandbox::new();
     let daemon = passive(&sandbox);
     let request = Request::get("/health").header("Connection", "close");
-    let mut clients: Vec<_> = (0..100).map(|_| daemon.connect()).collect();
-    for client in &mut clients {
-        client.send(&request);
-    }
+    let clients: Vec<_> = (0..100)
+        .map(|_| {
+            // One that says nothing for long would have to make room.
+            let mut client = daemon.connect();
+            client.send(&request);
+            client
+        })
+        .collect();
     for mut client in clients {
         assert_eq!(client.read().text(), OK);
         client.expect_end();

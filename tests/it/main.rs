@@ -1,9 +1,46 @@
 //! Behaviour of the real programs, one module a subject.
 
+mod agents;
 mod boot;
 mod bootstrap;
+mod leftovers;
+mod session;
+
+use coldpath_tests::{Client, Daemon, Gate, Request, Sandbox, Watched};
 
 /// `fake-agent` with these words, as a command line for `--agent`.
 pub(crate) fn fake_agent(words: &str) -> String {
     format!("'{}' {words}", env!("CARGO_BIN_EXE_fake-agent"))
+}
+
+/// The same, which notes in the sandbox's log what it receives.
+pub(crate) fn logging_agent(sandbox: &Sandbox, words: &str) -> String {
+    let log = sandbox.path("agent.log");
+    fake_agent(&format!("'log={}' {words}", log.display()))
+}
+
+/// Sends the request over `count` connections, and returns once the daemon has
+/// read them all: it serves connections in their order on one thread, so that
+/// answers to later ones tell.
+pub(crate) fn send_at_once(daemon: &Daemon, request: &Request, count: usize) -> Vec<Client> {
+    let mut clients: Vec<_> = (0..count).map(|_| daemon.connect()).collect();
+    for client in &mut clients {
+        client.send(request);
+    }
+    for _ in 0..3 {
+        daemon.get("/workspace/acp/status").expect_status(200);
+    }
+    clients
+}
+
+/// The word that makes a fake agent stop at the gate before it answers `method`.
+pub(crate) fn gate_word(gate: &Gate, method: &str) -> String {
+    format!("'gate:{method}={}'", gate.path().display())
+}
+
+/// The process of the `nth` agent that was asked to initialize, counted from 0.
+#[track_caller]
+pub(crate) fn nth_agent(sandbox: &Sandbox, nth: usize) -> Option<Watched> {
+    let pid = sandbox.agent_calls("initialize")[nth]["pid"].as_u64();
+    Watched::open(u32::try_from(pid.unwrap()).unwrap())
 }

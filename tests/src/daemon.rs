@@ -3,10 +3,10 @@
 use crate::http::{Client, Request, Response};
 use crate::lines::Lines;
 use crate::process::Watched;
-use crate::{Sandbox, Signal, end_processes_with_token, programs};
+use crate::{Sandbox, Signal, end_processes_with_token};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A daemon that is about to be started. Its environment holds nothing but
@@ -49,8 +49,8 @@ pub struct Exit {
 }
 
 impl Launch {
-    pub(crate) fn new(sandbox: &Sandbox) -> Self {
-        let mut command = Command::new(programs().coldpathd());
+    pub(crate) fn new(program: &Path, sandbox: &Sandbox) -> Self {
+        let mut command = Command::new(program);
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

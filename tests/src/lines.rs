@@ -64,21 +64,27 @@ impl Lines {
     pub fn wait_for_times(&self, text: &str, times: usize) -> String {
         let deadline = Deadline::standard();
         let mut seen = self.shared.seen.lock().unwrap();
-        loop {
-            let hits = || seen.lines.iter().filter(|line| line.contains(text));
-            if let Some(line) = hits().nth(times - 1) {
+        let how = loop {
+            let mut hits = seen.lines.iter().filter(|line| line.contains(text));
+            if let Some(line) = hits.nth(times - 1) {
                 return line.clone();
             }
             let left = deadline.left();
-            assert!(
-                !seen.ended && !left.is_zero(),
-                "{} {} without {times} x `{text}`; it says:\n{}",
-                self.name,
-                if seen.ended { "ended" } else { "went on" },
-                seen.lines.join("\n")
-            );
+            if seen.ended {
+                break "ended";
+            }
+            if left.is_zero() {
+                break "went on";
+            }
             seen = self.shared.changed.wait_timeout(seen, left).unwrap().0;
-        }
+        };
+        // A panic under the lock would spoil it for the reader.
+        drop(seen);
+        panic!(
+            "{} {how} without {times} x `{text}`; it says:\n{}",
+            self.name,
+            self.text()
+        );
     }
 
     /// Everything up to now.
@@ -95,12 +101,13 @@ impl Lines {
     pub(crate) fn finish(&mut self) -> String {
         let deadline = Deadline::standard();
         let mut seen = self.shared.seen.lock().unwrap();
-        while !seen.ended {
-            let left = deadline.left();
-            assert!(!left.is_zero(), "{} does not end: {seen:?}", self.name);
-            seen = self.shared.changed.wait_timeout(seen, left).unwrap().0;
+        while !seen.ended && !deadline.left().is_zero() {
+            let wait = self.shared.changed.wait_timeout(seen, deadline.left());
+            seen = wait.unwrap().0;
         }
+        let ended = seen.ended;
         drop(seen);
+        assert!(ended, "{} does not end:\n{}", self.name, self.text());
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
         }

@@ -1,6 +1,6 @@
 //! A place of its own for every test: workspace, state, traces, home, run token.
 
-use crate::{Gate, Launch, Traces, end_processes_with_token, processes_with_token};
+use crate::{Gate, Launch, Traces, end_processes_with_token, processes_with_token, programs};
 use serde_json::Value;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,13 @@ impl Sandbox {
     /// A daemon to be started here.
     #[must_use]
     pub fn daemon(&self) -> Launch {
-        Launch::new(self)
+        Launch::new(programs().coldpathd(), self)
+    }
+
+    /// The same of a program that stands elsewhere.
+    #[must_use]
+    pub fn daemon_at(&self, program: &Path) -> Launch {
+        Launch::new(program, self)
     }
 
     /// A gate for an agent of this sandbox.

@@ -26,6 +26,7 @@
 //! | `ask-client` | asks the client for a file and a permission before it answers |
 //! | `auth-required` | refuses sessions with ACP's error for missing credentials |
 //! | `answer:METHOD=JSON` | answers with that result |
+//! | `once=FILE` | misbehaves only while the file is not there, and makes it |
 //! | `meta=JSON` | puts those keys of `_meta` that are asked for into `initialize` |
 
 #![expect(
@@ -96,7 +97,7 @@ fn orphan_end(words: &[String]) -> ExitCode {
     if words.first().is_some_and(|word| word == "family") {
         start_orphan(&[]);
     }
-    io::stdout().write_all(b"!").unwrap();
+    say("!");
     stay()
 }
 
@@ -125,11 +126,20 @@ struct Agent {
 
 impl Agent {
     fn new(words: &[String]) -> Self {
-        let words: BTreeMap<String, String> = words
+        let mut words: BTreeMap<String, String> = words
             .iter()
             .map(|word| word.split_once('=').unwrap_or((word, "")))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
+        if let Some(path) = words.get("once")
+            && File::options()
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .is_err()
+        {
+            words.retain(|word, _| word == "log" || word.starts_with("gate:"));
+        }
         let log = words.get("log").map(|path| {
             File::options()
                 .append(true)
