@@ -10,6 +10,7 @@ use crate::interrupt::{Caught, Interrupts};
 use crate::manifest::{Manifest, Status};
 use crate::progress::Progress;
 use crate::run::failure::{Failure, FailureCode};
+use crate::run::record::RunRecord;
 use crate::run::{self, RssReading, RunContext};
 use crate::schedule::{Phase, Size, Slot};
 use coldpath_trace_format::emit::TelemetryError;
@@ -47,11 +48,27 @@ pub struct Outcome {
     pub measured: usize,
     /// Measured runs that succeeded.
     pub succeeded: usize,
-    /// The first failure of a measured run, with its index.
-    pub first_failure: Option<(usize, Failure)>,
+    /// The first failure of a measured run.
+    pub first_failure: Option<FirstFailure>,
     /// The signal that ended it early.
     pub interrupted: Option<Caught>,
 }
+
+/// A failed run, for the person who looks at the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstFailure {
+    /// Its position in the schedule.
+    pub index: usize,
+    /// Its arm.
+    pub arm: String,
+    /// What happened.
+    pub failure: Failure,
+    /// The last lines of its stderr, at most [`LAST_WORDS`].
+    pub last_words: Vec<String>,
+}
+
+/// Lines of a failed run's stderr that the summary repeats.
+pub const LAST_WORDS: usize = 5;
 
 /// Why an experiment could not be carried out or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -142,7 +159,7 @@ fn run_all(
         }
         manifest.set_result(slot, &record);
         if slot.phase == Phase::Measured {
-            outcome.count(slot, record.failure);
+            outcome.count(slot, arm, record);
         }
     }
     outcome.interrupted = context.interrupts.caught();
@@ -151,15 +168,22 @@ fn run_all(
 }
 
 impl Outcome {
-    fn count(&mut self, slot: Slot, failure: Option<Failure>) {
-        let started = failure
+    fn count(&mut self, slot: Slot, arm: &Arm, record: RunRecord) {
+        let started = record
+            .failure
             .as_ref()
             .is_none_or(|failure| failure.code != FailureCode::SpawnFailed);
         self.measured += usize::from(started);
-        match failure {
+        match record.failure {
             None => self.succeeded += 1,
             Some(failure) if self.first_failure.is_none() => {
-                self.first_failure = Some((slot.index, failure));
+                let stderr = record.ended.map(|ended| ended.stderr).unwrap_or_default();
+                self.first_failure = Some(FirstFailure {
+                    index: slot.index,
+                    arm: arm.name.clone(),
+                    failure,
+                    last_words: last_lines(&stderr),
+                });
             }
             Some(_) => {}
         }
@@ -180,9 +204,30 @@ impl Outcome {
     }
 }
 
+fn last_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(LAST_WORDS);
+    lines[from..]
+        .iter()
+        .map(|line| (*line).to_owned())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_without_blank_ones() {
+        assert_eq!(
+            last_lines("1\n2\n\n3\n4\n5\n6\n\n"),
+            ["2", "3", "4", "5", "6"]
+        );
+        assert_eq!(last_lines("\n"), [""; 0]);
+    }
 
     #[track_caller]
     fn check(measured: usize, succeeded: usize, signal: Option<i32>, expected: u8) {

@@ -94,8 +94,12 @@ fn summarize(experiment: &Experiment, outcome: &Outcome, out: &mut dyn Write) ->
     if let Some(caught) = outcome.interrupted {
         writeln!(out, "ended early by {}", caught.name)?;
     }
-    if let Some((index, failure)) = &outcome.first_failure {
-        writeln!(out, "first failure: run {index}: {failure}")?;
+    if let Some(first) = &outcome.first_failure {
+        let (index, arm, failure) = (first.index, &first.arm, &first.failure);
+        writeln!(out, "first failure: run {index} ({arm}): {failure}")?;
+        for line in &first.last_words {
+            writeln!(out, "  stderr: {line}")?;
+        }
         writeln!(out, "hint: manifest.json has the output of failed runs")?;
     }
     writeln!(out, "hint: analyze {dir}/*.jsonl")

@@ -294,7 +294,7 @@ fn check_failure(behaviour: &str, options: &[&str], reason: &str, expected: &[&s
     assert_eq!(result["failure"]["code"], run.text("error.type"));
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(stdout.contains("0 of 1 runs succeeded"), "{stdout}");
-    assert!(stdout.contains("first failure: run 0: "), "{stdout}");
+    assert!(stdout.contains("first failure: run 0 (cli-"), "{stdout}");
     lab
 }
 
@@ -320,6 +320,9 @@ fn a_program_that_ends_early_fails_with_its_code_and_its_last_words() {
     let result = lab.result(0);
     assert_eq!(result["exit_code"], 7);
     assert_eq!(result["stderr_tail"], "no good reason\n");
+    let output = Lab::new().measure("exit-early", &ONE_RUN);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("\n  stderr: no good reason\n"), "{said}");
     check_failure(
         "dies-in-session",
         &[],
