@@ -1,6 +1,6 @@
 //! What is known about one run when it is over: instants, figures, reasons.
 //!
-//! Data only. [`super::spans`] makes the trace of it and the manifest its entry.
+//! Data only: the trace of the run and its entry in the manifest are made of it.
 
 use super::failure::Failure;
 use super::plan::Plan;
