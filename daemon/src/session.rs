@@ -185,6 +185,7 @@ impl Sessions {
             }
             Err(error) => {
                 stage.fail(error.code(), error.to_string());
+                stage.end();
                 if channel.is_hung() && !self.is_in_use(&channel) {
                     // The next request gets a fresh one.
                     channel.kill();
@@ -225,6 +226,7 @@ impl Sessions {
             }
             Err(error) => {
                 stage.fail(error.code(), error.to_string());
+                stage.end();
                 Err(error)
             }
         }

@@ -1,5 +1,6 @@
 //! Which agent to run: a command line or the embedded agent.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,6 @@ const EMBEDDED: &str = "coldpath-agent";
 /// An agent's program and arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentCommand {
-    /// As the user named it.
-    named: String,
     program: Program,
     arguments: Vec<OsString>,
 }
@@ -30,7 +29,6 @@ impl AgentCommand {
     pub(crate) fn resolve(command: Option<&str>) -> Result<Self, String> {
         let Some(command) = command else {
             return Ok(Self {
-                named: EMBEDDED.to_owned(),
                 program: Program::Embedded,
                 arguments: Vec::new(),
             });
@@ -42,7 +40,6 @@ impl AgentCommand {
             .into_iter();
         match words.next() {
             Some(program) if !program.is_empty() => Ok(Self {
-                named: command.to_owned(),
                 program: Program::Named(program.into()),
                 arguments: words.map(OsString::from).collect(),
             }),
@@ -50,9 +47,13 @@ impl AgentCommand {
         }
     }
 
-    /// The command as the user gave it.
-    pub(crate) fn named(&self) -> &str {
-        &self.named
+    /// The program as the user named it. Its arguments are told to nobody: they
+    /// may hold credentials.
+    pub(crate) fn program(&self) -> Cow<'_, str> {
+        match &self.program {
+            Program::Embedded => EMBEDDED.into(),
+            Program::Named(path) => path.to_string_lossy(),
+        }
     }
 
     /// Whether this is the embedded agent, whose spans a complete trace must have.
@@ -119,7 +120,7 @@ mod tests {
     fn words_are_split_as_a_shell_would_and_nothing_is_expanded() {
         let command = AgentCommand::resolve(Some("node --x='a b' \"$HOME\" c\\ d")).unwrap();
         assert_eq!(command.arguments(), ["--x=a b", "$HOME", "c d"]);
-        assert_eq!(command.named(), "node --x='a b' \"$HOME\" c\\ d");
+        assert_eq!(command.program(), "node");
     }
 
     #[test]

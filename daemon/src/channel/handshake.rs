@@ -124,14 +124,15 @@ pub(super) fn note_profile(
 
 /// Response built to response read. An agent that says when it built it (qwen, on
 /// the wall clock) is believed; else its total counts from the spawn that this
-/// daemon knows. Negative times come from other clocks and are left out.
+/// daemon knows. Times below zero or beyond the whole wait come from other clocks
+/// and are left out.
 fn response_transport_ms(profile: &StartupProfile, exchange: Exchange) -> Option<f64> {
     let waited_ms = exchange.received.since(exchange.spawned).as_nanos() as f64 / 1e6;
     let ms = match profile.response_built_epoch_ms {
         Some(built) => exchange.spawned_at.as_unix_nanos() as f64 / 1e6 + waited_ms - built,
         None => waited_ms - profile.process_to_response_ms?,
     };
-    (ms >= 0.0).then(|| round_ms(ms))
+    (0.0..=waited_ms).contains(&ms).then(|| round_ms(ms))
 }
 
 #[cfg(test)]
@@ -164,6 +165,11 @@ mod tests {
             ..StartupProfile::default()
         };
         assert_eq!(response_transport_ms(&qwen, exchange()), Some(0.25));
+        let before_its_start = StartupProfile {
+            response_built_epoch_ms: Some(1_796_068_429_999.75),
+            ..StartupProfile::default()
+        };
+        assert_eq!(response_transport_ms(&before_its_start, exchange()), None);
     }
 
     #[test]

@@ -219,6 +219,7 @@ impl Channels {
             Ok(started) => started,
             Err(error) => {
                 stage.fail(error.code(), error.to_string());
+                stage.end();
                 return Err(error);
             }
         };
@@ -241,6 +242,7 @@ impl Channels {
             Err(error) => {
                 channel.kill();
                 stage.fail(error.code(), error.to_string());
+                stage.end();
                 crate::log::warn(&error.to_string());
                 Err(error)
             }
@@ -350,7 +352,7 @@ impl Channels {
         deadline: MonoNanos,
     ) -> Result<Option<ProfileRecord>, ChannelError> {
         let config = &self.services.config;
-        stage.set(keys::AGENT_COMMAND, config.agent.named().to_owned());
+        stage.set(keys::AGENT_COMMAND, config.agent.program().into_owned());
         if fault::reached(spans::CHANNEL_INITIALIZE) {
             std::future::pending::<()>().await;
         }

@@ -209,8 +209,10 @@ impl Building {
         match self.build(telemetry.clone(), &stage, boot) {
             Ok(built) => self.serve(built, stage, request, handed),
             Err(message) => {
-                stage.fail("runtime_start_failed", message.clone());
-                drop((stage, request));
+                for mut failed in [Some(stage), request].into_iter().flatten() {
+                    failed.fail("runtime_start_failed", message.clone());
+                    failed.end();
+                }
                 telemetry.close();
                 self.say(Err(message));
                 ExitCode::from(exit::REFUSED)
@@ -225,10 +227,13 @@ impl Building {
         boot: Option<SpanContext>,
     ) -> Result<Built, String> {
         let parent = stage.context();
-        let opening = telemetry.stage(spans::RUNTIME_STORE, parent.as_ref());
-        let (store, survivors) =
-            Store::open(&self.order.config.state_dir).map_err(|error| error.to_string())?;
+        let mut opening = telemetry.stage(spans::RUNTIME_STORE, parent.as_ref());
+        let opened = Store::open(&self.order.config.state_dir).map_err(|error| error.to_string());
+        if let Err(message) = &opened {
+            opening.fail("store_unavailable", message.clone());
+        }
         opening.end();
+        let (store, survivors) = opened?;
         let routing = telemetry.stage(spans::RUNTIME_ROUTER, parent.as_ref());
         // Agents that fork twice would be nobody's children otherwise.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))

@@ -296,9 +296,6 @@ impl App {
             _ => (self.read_only(&head), stage),
         };
         stage.set(keys::HTTP_STATUS, i64::from(answer.status()));
-        if answer.status() >= 500 {
-            stage.fail("http_error", format!("status {}", answer.status()));
-        }
         stage.end();
         response(answer.for_origin(allow_origin))
     }

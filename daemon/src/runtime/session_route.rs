@@ -72,6 +72,10 @@ pub(super) async fn create(
         }
         Err(SessionError::Full { limit }) => {
             stage.set(keys::SESSION_OUTCOME, "rejected");
+            stage.fail(
+                "session_limit_exceeded",
+                format!("{limit} sessions are live"),
+            );
             full(limit)
         }
         Err(SessionError::Channel(error)) => {
