@@ -306,12 +306,21 @@ fn program_in_path(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
+    /// Written by another process: a file that this one has open for writing while
+    /// another test's spawn forks cannot be run ("text file busy").
     fn script(dir: &Path, text: &str) -> PathBuf {
         let path = dir.join("fake-git");
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let written = Command::new("/bin/sh")
+            .args([
+                "-c",
+                "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"",
+                "sh",
+            ])
+            .arg(text)
+            .arg(&path)
+            .status();
+        assert!(written.unwrap().success());
         path
     }
 

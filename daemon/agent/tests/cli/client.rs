@@ -4,7 +4,7 @@ use coldpath_trace_format::env;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 /// Longest wait for an answer: only a hanging agent reaches it.
@@ -202,12 +202,21 @@ pub(crate) fn repository() -> tempfile::TempDir {
 
 /// Puts a program named `git` that does what `script` says into a new directory,
 /// to be the first of `PATH`.
+///
+/// Written by another process: a file that this one has open for writing while
+/// another test's spawn forks cannot be run ("text file busy").
 pub(crate) fn fake_git(script: &str) -> (tempfile::TempDir, String) {
-    use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
-    let program: PathBuf = dir.path().join("git");
-    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let written = Command::new("/bin/sh")
+        .args([
+            "-c",
+            "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"",
+            "sh",
+        ])
+        .arg(script)
+        .arg(dir.path().join("git"))
+        .status();
+    assert!(written.unwrap().success());
     let path = format!(
         "{}:{}",
         dir.path().display(),
