@@ -5,6 +5,7 @@
 //! library only, so that it builds at once on a fresh clone.
 
 mod bench;
+mod bench_analyze;
 mod cargo;
 mod demo;
 mod dist;
@@ -23,6 +24,9 @@ cargo xtask TASK
                          stripped; leaves target/dist/NAME and NAME.unstripped
   bench start [--runs N] process start to listener, first /health and first session,
                          traces on and off, interleaved with a static C program (N = 500)
+  bench analyze [--runs N]
+                         analyze on 200 MB of traces beside DuckDB and chDB from pip, in N turns (5),
+                         then on one trace of 1,000,000 spans and on one that is 100,000 deep
 ";
 
 fn main() -> ExitCode {
@@ -32,6 +36,9 @@ fn main() -> ExitCode {
         ["demo", ref options @ ..] => steps::runs(options, 30).and_then(demo::run),
         ["dist"] => dist::build(&dist::PROGRAMS).map(|_| ()),
         ["bench", "start", ref options @ ..] => steps::runs(options, 500).and_then(bench::start),
+        ["bench", "analyze", ref options @ ..] => {
+            steps::runs(options, 5).and_then(bench_analyze::run)
+        }
         ["--help" | "-h" | "help"] => steps::say(HELP),
         _ => Err(format!("unknown task `{}`\n\n{HELP}", words.join(" "))),
     };
