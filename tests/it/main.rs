@@ -1,10 +1,15 @@
 //! Behaviour of the real programs, one module a subject.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 mod agents;
 mod boot;
 mod bootstrap;
+mod kill;
 mod leftovers;
+mod profiles;
 mod session;
+mod traces;
 
 use coldpath_tests::{Client, Daemon, Gate, Request, Sandbox, Watched};
 
