@@ -8,6 +8,8 @@ fn coldpathd(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_coldpathd"))
         .args(args)
         .env_clear()
+        // The default state directory lies below it; nothing is made there.
+        .env("HOME", "/no/such/home")
         .output()
         .unwrap()
 }
