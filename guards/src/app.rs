@@ -1,15 +1,210 @@
-//! The program: arguments in, report out, exit code back.
+//! The program: arguments in, report out, exit code back. Reads, judges and renders
+//! in this order; the only module that knows all three, and the calendar.
 
+use crate::check::{CheckOptions, InspectError, PathReport, Report, Verdict, check_path, inspect};
+use crate::cli::{BuildArgs, CheckArgs, Cli, Common, Format, GraphFrom, Verb};
+use crate::evidence::{
+    BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence,
+};
 use crate::exit;
+use crate::finding::{Code, Finding};
+use crate::layer::Layer;
+use crate::packages::Routes;
+use crate::policy::{self, Date, PolicyError, StartPath};
+use crate::reachable::Source;
+use crate::report::{write_human, write_json};
+use clap::Parser;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppError {
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("the policy has no path `{name}`")]
+    UnknownPath { name: String },
+    #[error("`{text}` is not a day like 2027-01-31")]
+    Date { text: String },
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    #[error("path `{path}`: {source}")]
+    Inspect { path: String, source: InspectError },
+    #[error("{message}")]
+    Usage { message: String },
+    #[error("cannot write the report: {0}")]
+    Write(#[from] io::Error),
+}
 
 /// Runs the program with the arguments of the command line, its name first.
+///
+/// Returns the exit code, one of [`exit`].
 pub fn run(
-    _args: impl IntoIterator<Item = OsString>,
-    _stdout: &mut dyn Write,
+    args: impl IntoIterator<Item = OsString>,
+    stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> u8 {
-    let _ = writeln!(stderr, "error: no subcommand is ready");
-    exit::USAGE
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, stdout, stderr),
+    };
+    match dispatch(cli, stdout) {
+        Ok(code) => code,
+        Err(AppError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => exit::OK,
+        Err(error) => {
+            // Where standard error is gone too, the exit code still speaks.
+            let _ = writeln!(stderr, "error: {error}");
+            exit::USAGE
+        }
+    }
+}
+
+fn usage(error: &clap::Error, stdout: &mut dyn Write, stderr: &mut dyn Write) -> u8 {
+    if error.use_stderr() {
+        let _ = write!(stderr, "{error}");
+        exit::USAGE
+    } else {
+        let _ = write!(stdout, "{error}");
+        exit::OK
+    }
+}
+
+fn dispatch(cli: Cli, stdout: &mut dyn Write) -> Result<u8, AppError> {
+    match cli.verb {
+        Verb::Build(args) => run_build(&args, stdout),
+        Verb::Check(args) => run_check(&args, stdout),
+        Verb::Explain(args) => crate::explain::run(&args, stdout),
+        Verb::Closure(args) => crate::closure::run(&args, stdout),
+    }
+}
+
+/// The paths of the policy that were asked for.
+pub(crate) fn chosen_paths(common: &Common) -> Result<Vec<StartPath>, AppError> {
+    let policy = policy::load(&common.policy)?;
+    let unknown = common
+        .paths
+        .iter()
+        .find(|name| !policy.paths.iter().any(|path| path.name == **name));
+    if let Some(name) = unknown {
+        return Err(AppError::UnknownPath { name: name.clone() });
+    }
+    let wanted = |path: &StartPath| common.paths.is_empty() || common.paths.contains(&path.name);
+    Ok(policy.paths.into_iter().filter(wanted).collect())
+}
+
+fn run_build(args: &BuildArgs, stdout: &mut dyn Write) -> Result<u8, AppError> {
+    let options = BuildOptions {
+        manifest: args.manifest_path.clone(),
+        target_dir: args.target_dir.clone(),
+    };
+    let programs: BTreeSet<_> = chosen_paths(&args.common)?
+        .into_iter()
+        .map(|path| path.program)
+        .collect();
+    for program in programs {
+        let folder = folder_of(&args.common.evidence, &program);
+        let record = build(&program, &folder, &options)?;
+        writeln!(
+            stdout,
+            "{}: {} bytes, {} unstripped, build-id {}",
+            folder.join(&record.shipped.name).display(),
+            record.shipped.bytes,
+            record.unstripped.bytes,
+            record.shipped.build_id.as_deref().unwrap_or("none")
+        )?;
+    }
+    Ok(exit::OK)
+}
+
+fn run_check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<u8, AppError> {
+    let options = CheckOptions {
+        today: match &args.date {
+            Some(text) => Date::parse(text).ok_or_else(|| AppError::Date { text: text.clone() })?,
+            None => today(),
+        },
+        routes: if args.all_paths {
+            Routes::All
+        } else {
+            Routes::Shortest
+        },
+        source: match args.graph_from {
+            GraphFrom::Decode => Source::Decoded,
+            GraphFrom::Relocations => Source::Relocations,
+        },
+    };
+    let mut report = Report {
+        policy: args.common.policy.display().to_string(),
+        paths: Vec::new(),
+    };
+    for path in chosen_paths(&args.common)? {
+        report.paths.push(check_one(&args.common, &path, options)?);
+    }
+    match args.format {
+        Format::Human => write_human(&report, stdout)?,
+        Format::Json => write_json(&report, stdout)?,
+    }
+    Ok(report.verdict().exit_code())
+}
+
+fn check_one(
+    common: &Common,
+    path: &StartPath,
+    options: CheckOptions,
+) -> Result<PathReport, AppError> {
+    let evidence = match evidence_of(common, path) {
+        Ok(evidence) => evidence,
+        Err(error) => return without_evidence(path, error),
+    };
+    let seen = inspect(&evidence, &path.program).map_err(|source| AppError::Inspect {
+        path: path.name.clone(),
+        source,
+    })?;
+    Ok(check_path(path, &evidence, &seen, options))
+}
+
+/// The recorded build of a path's program.
+pub(crate) fn evidence_of(common: &Common, path: &StartPath) -> Result<Evidence, EvidenceError> {
+    let folder = folder_of(&common.evidence, &path.program);
+    let evidence = read_evidence(&folder)?;
+    if evidence.record.is_of(&path.program) {
+        Ok(evidence)
+    } else {
+        Err(EvidenceError::Missing { folder })
+    }
+}
+
+/// A build that is missing or was changed cannot be judged; a broken one is an error.
+fn without_evidence(path: &StartPath, error: EvidenceError) -> Result<PathReport, AppError> {
+    let code = match &error {
+        EvidenceError::Missing { .. } => Code::EvidenceMissing,
+        EvidenceError::Changed { .. } => Code::TwinMismatch,
+        _ => return Err(error.into()),
+    };
+    Ok(PathReport {
+        name: path.name.clone(),
+        program: format!("{} of {}", path.program.bin, path.program.package),
+        level: path.level,
+        inputs: Vec::new(),
+        layers: Vec::new(),
+        findings: vec![
+            Finding::new(
+                code,
+                path.program.bin.clone(),
+                "run `guard build` with the same policy and --evidence",
+            )
+            .with_evidence(vec![error.to_string()]),
+        ],
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the calendar day on which exemptions end; nothing is timed with it"
+)]
+fn today() -> Date {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Date::from_unix_seconds(since_epoch.map_or(0, |duration| duration.as_secs()))
 }

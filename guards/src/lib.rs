@@ -7,7 +7,18 @@
 //! here runs the program that it judges.
 
 pub mod app;
+mod binary;
+mod check;
+mod cli;
+mod closure;
+mod evidence;
 pub mod exit;
+mod explain;
 mod finding;
 mod layer;
+mod linked;
+mod packages;
 mod policy;
+mod present;
+mod reachable;
+mod report;

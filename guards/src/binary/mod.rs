@@ -1,0 +1,16 @@
+//! A linked program as the layers see it: sections, symbols, pointers, names.
+//!
+//! ELF of any kind is recognised; only x86-64 executables are judged. Every
+//! allocation is bounded by the size of the file.
+
+mod image;
+mod names;
+mod pointers;
+mod twins;
+
+pub(crate) use image::{
+    FILE_BYTES_MAX, Image, ImageError, Link, Section, Symbol, SymbolKind, read,
+};
+pub(crate) use names::{CodeName, code_name, paths_in};
+pub(crate) use pointers::{Pointer, pointers};
+pub(crate) use twins::{Unlike, check_twins};

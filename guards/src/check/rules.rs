@@ -1,0 +1,543 @@
+//! The verdict table: what four layers say, at the level that the policy asks for.
+//!
+//! Layers outside of the level state facts; the level's own layer decides. Code in
+//! the binary that the certain closure does not explain is a violation at any level.
+
+use super::findings;
+use super::{Inspection, LayerReport, PathReport};
+use crate::binary::{Link, check_twins};
+use crate::evidence::Evidence;
+use crate::finding::{Code, Finding};
+use crate::layer::{Answer, Judgement, Layer};
+use crate::linked;
+use crate::packages::{self, Routes};
+use crate::policy::{Date, Denied, DenyRule, Lazy, LazyEdge, StartPath, Unmatched};
+use crate::present::Judge;
+use crate::reachable::{
+    Cut, Graph, Labels, Source, Walk, build as build_graph, entry_roots, judge as judge_reachable,
+    labels, walk,
+};
+
+/// What the caller wants besides the policy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckOptions {
+    /// The day on which lazy edges are looked at.
+    pub(crate) today: Date,
+    pub(crate) routes: Routes,
+    pub(crate) source: Source,
+}
+
+/// Judges one path on one build that was looked at.
+pub(crate) fn check_path(
+    path: &StartPath,
+    evidence: &Evidence,
+    seen: &Inspection<'_>,
+    options: CheckOptions,
+) -> PathReport {
+    let mut report = PathReport {
+        name: path.name.clone(),
+        program: program_label(evidence),
+        level: path.level,
+        inputs: evidence.inputs(),
+        layers: Vec::new(),
+        findings: Vec::new(),
+    };
+    if let Some(named) = &seen.named
+        && let Err(unlike) = check_twins(&seen.shipped, named)
+    {
+        report.findings.push(
+            Finding::new(
+                Code::TwinMismatch,
+                evidence.record.shipped.name.clone(),
+                "build again with `guard build`",
+            )
+            .with_evidence(vec![unlike.to_string()]),
+        );
+        return report;
+    }
+    if !seen.difference.is_empty() {
+        report.findings.push(closure_differs(seen));
+    }
+    if !seen.presence.is_rust() && path.level >= Layer::Present {
+        report.findings.push(
+            Finding::new(
+                Code::NotRust,
+                evidence.record.shipped.name.clone(),
+                "name a Rust program, or build without `-Zlocation-detail=none`",
+            )
+            .with_evidence(vec!["no Rust symbol and no panic location".to_owned()]),
+        );
+    }
+    let context = Judge {
+        presence: &seen.presence,
+        workspace: &seen.workspace,
+        closure: &seen.closure,
+        closure_is_certain: seen.difference.is_empty(),
+    };
+    report
+        .layers
+        .push(packages_layer(path, seen, options.routes));
+    report.layers.push(linked_layer(path, seen, &context));
+    report.layers.push(present_layer(path, seen, &context));
+    if path.level == Layer::Reachable {
+        reachable_layer(path, seen, &context, options, &mut report);
+    }
+    report
+        .findings
+        .extend(stale_edges(path, seen, options.today));
+    report.findings.extend(unmatched_rules(path, seen));
+    for (index, rule) in path.deny.iter().enumerate() {
+        let decided = rule_findings(path.level, rule, index, &report.layers);
+        report.findings.extend(decided);
+    }
+    report
+        .findings
+        .sort_by_key(|finding| (finding.code.severity(), finding.code));
+    report
+}
+
+fn program_label(evidence: &Evidence) -> String {
+    let record = &evidence.record;
+    let mut text = format!(
+        "{} of {}, profile {}, {}",
+        record.bin, record.package, record.profile, record.target
+    );
+    if !record.default_features {
+        text.push_str(", no default features");
+    }
+    if !record.features.is_empty() {
+        text.push_str(&format!(", features {}", record.features.join(" ")));
+    }
+    if !record.together_with.is_empty() {
+        text.push_str(&format!(
+            ", built together with {}",
+            record.together_with.join(" ")
+        ));
+    }
+    text
+}
+
+fn closure_differs(seen: &Inspection<'_>) -> Finding {
+    let difference = &seen.difference;
+    let mut evidence: Vec<String> = Vec::new();
+    let lists = [
+        ("predicted, not built", &difference.only_predicted),
+        ("built, not predicted", &difference.only_built),
+        ("other features", &difference.features),
+    ];
+    for (title, list) in lists {
+        evidence.extend(list.iter().map(|item| format!("{title}: {item}")));
+    }
+    Finding::new(
+        Code::ClosureDiffers,
+        "closure",
+        "build with exactly the policy's features, target and profile; if they agree, this is a defect of the prediction",
+    )
+    .at(Layer::Packages)
+    .with_evidence(evidence)
+}
+
+fn judged(path: &StartPath, judge: impl Fn(&DenyRule) -> Judgement) -> Vec<(String, Judgement)> {
+    path.deny
+        .iter()
+        .map(|rule| (rule.label(), judge(rule)))
+        .collect()
+}
+
+fn packages_layer(path: &StartPath, seen: &Inspection<'_>, routes: Routes) -> LayerReport {
+    let agreement = if seen.difference.is_empty() {
+        "the artifact stream agrees"
+    } else {
+        "the artifact stream differs"
+    };
+    LayerReport {
+        layer: Layer::Packages,
+        saw: vec![
+            format!("{} packages in the closure", seen.closure.packages.len()),
+            agreement.to_owned(),
+        ],
+        rules: judged(path, |rule| {
+            packages::judge(&seen.workspace, &seen.closure, rule, routes)
+        }),
+    }
+}
+
+fn linked_layer(path: &StartPath, seen: &Inspection<'_>, context: &Judge<'_>) -> LayerReport {
+    let saw = match &seen.linked {
+        Some(linked) => format!("{} packages given to the linker", linked.packages.len()),
+        None => "no packages in the linker's arguments".to_owned(),
+    };
+    LayerReport {
+        layer: Layer::Linked,
+        saw: vec![saw],
+        rules: judged(path, |rule| {
+            linked::judge(
+                seen.linked.as_ref(),
+                &seen.workspace,
+                &seen.closure,
+                context.closure_is_certain,
+                rule,
+            )
+        }),
+    }
+}
+
+fn present_layer(path: &StartPath, seen: &Inspection<'_>, context: &Judge<'_>) -> LayerReport {
+    let presence = &seen.presence;
+    let mut saw = vec![match &presence.symbols {
+        Some(table) => format!(
+            "{} Rust symbols, {} legacy and {} v0",
+            table.count,
+            table.legacy,
+            table.count - table.legacy
+        ),
+        None => "no Rust symbols (stripped)".to_owned(),
+    }];
+    saw.push(format!("{} panic locations", presence.locations.len()));
+    if presence.has_audit_list {
+        saw.push("an audit list of packages, a hint only".to_owned());
+    }
+    LayerReport {
+        layer: Layer::Present,
+        saw,
+        rules: judged(path, |rule| context.judge(rule)),
+    }
+}
+
+fn reachable_layer(
+    path: &StartPath,
+    seen: &Inspection<'_>,
+    context: &Judge<'_>,
+    options: CheckOptions,
+    report: &mut PathReport,
+) {
+    let named = seen.named.as_ref().unwrap_or(&seen.shipped);
+    let Some(graph) = build_graph(&seen.shipped, named, &seen.pointers, options.source) else {
+        report.findings.push(
+            Finding::new(
+                Code::LayerInconclusive,
+                "call graph",
+                "link with -Wl,--emit-relocs, or let the instructions be decoded",
+            )
+            .at(Layer::Reachable)
+            .with_evidence(vec!["the linker kept no relocations".to_owned()]),
+        );
+        return;
+    };
+    let labels = labels(&graph, seen.named.as_ref(), &seen.presence);
+    let cut = cut_edges(path, &graph, &labels, &mut report.findings);
+    let roots = roots_of(path, seen, &graph, &labels, &mut report.findings);
+    let reached = walk(&graph, &roots, &cut);
+    if !path.roots.is_empty() && !roots.is_empty() {
+        report.findings.push(interior_root(path, &reached));
+    }
+    let rules = judged(path, |rule| {
+        if roots.is_empty() {
+            return Judgement::inconclusive("there is no root to start from");
+        }
+        judge_reachable(&graph, &reached, &labels, context, rule)
+    });
+    report.findings.extend(unmatched_symbols(path, &labels));
+    report.layers.push(LayerReport {
+        layer: Layer::Reachable,
+        saw: what_was_seen(seen, &graph, &reached, cut.len()),
+        rules,
+    });
+}
+
+fn what_was_seen(seen: &Inspection<'_>, graph: &Graph, reached: &Walk, cut: usize) -> Vec<String> {
+    let (functions, bytes) = reached.size(graph);
+    let mut saw = vec![
+        format!(
+            "{} functions, {} by symbols and {} more by unwind tables",
+            graph.functions.list.len(),
+            graph.functions.from_symbols,
+            graph.functions.from_unwind
+        ),
+        format!("references from {}", graph.source.describe()),
+        format!(
+            "{functions} functions with {bytes} of {} bytes of code reached",
+            seen.shipped.code_bytes()
+        ),
+        format!("{cut} edges cut"),
+    ];
+    if seen.shipped.link == Link::Fixed {
+        saw.push("fixed addresses: words that look like pointers count as such".to_owned());
+    }
+    saw
+}
+
+/// Pairs of functions that a lazy edge allows; what cannot be cut is a finding.
+fn cut_edges(path: &StartPath, graph: &Graph, labels: &Labels, found: &mut Vec<Finding>) -> Cut {
+    let mut cut = Cut::new();
+    for edge in &path.lazy {
+        let Lazy::Call { from, to } = &edge.what else {
+            continue;
+        };
+        let (sources, targets) = (labels.find(from), labels.find(to));
+        let missing: Vec<&str> = [(from, &sources), (to, &targets)]
+            .iter()
+            .filter(|(_, list)| list.is_empty())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !missing.is_empty() {
+            found.push(endpoint_missing(edge, &missing));
+            continue;
+        }
+        let mut targets_of = Vec::new();
+        let before = cut.len();
+        for source in sources {
+            targets_of.clear();
+            for reference in &graph.references.of[source] {
+                graph.targets(*reference, &mut targets_of);
+            }
+            cut.extend(
+                targets
+                    .iter()
+                    .filter(|target| {
+                        targets_of.contains(&crate::reachable::Node::Function(**target))
+                    })
+                    .map(|target| (source, *target)),
+            );
+        }
+        if cut.len() == before {
+            found.push(edge_unmatched(edge));
+        }
+    }
+    cut
+}
+
+fn endpoint_missing(edge: &LazyEdge, missing: &[&str]) -> Finding {
+    Finding::new(
+        Code::LazyEndpointMissing,
+        edge.label(),
+        "mark both functions #[inline(never)], name them by their full path, and judge a build with symbols",
+    )
+    .at(Layer::Reachable)
+    .with_evidence(
+        missing
+            .iter()
+            .map(|name| format!("no function is named `{name}`"))
+            .collect(),
+    )
+}
+
+fn edge_unmatched(edge: &LazyEdge) -> Finding {
+    Finding::new(
+        Code::LazyUnmatched,
+        edge.label(),
+        "remove the edge, or name the function that contains the call",
+    )
+    .with_evidence(vec![format!("its reason was: {}", edge.reason)])
+}
+
+fn roots_of(
+    path: &StartPath,
+    seen: &Inspection<'_>,
+    graph: &Graph,
+    labels: &Labels,
+    found: &mut Vec<Finding>,
+) -> Vec<usize> {
+    if path.roots.is_empty() {
+        let roots = entry_roots(&seen.shipped, graph);
+        if graph.functions.at(seen.shipped.entry).is_none() {
+            found.push(root_missing("the program's entry"));
+        }
+        return roots;
+    }
+    let mut roots = Vec::new();
+    for name in &path.roots {
+        let named = labels.find(name);
+        if named.is_empty() {
+            found.push(root_missing(name));
+        }
+        roots.extend(named);
+    }
+    roots
+}
+
+fn root_missing(name: &str) -> Finding {
+    Finding::new(
+        Code::RootMissing,
+        name,
+        "mark it #[inline(never)] and name it by its full path, or leave `roots` out to start at the entry",
+    )
+    .at(Layer::Reachable)
+}
+
+fn interior_root(path: &StartPath, reached: &Walk) -> Finding {
+    Finding::new(
+        Code::InteriorRoot,
+        path.roots.join(", "),
+        "leave `roots` out to start at the entry, with the lazy edges named",
+    )
+    .at(Layer::Reachable)
+    .with_evidence(vec![format!(
+        "{} indirect calls in what was reached may lead to objects made elsewhere",
+        reached.indirect
+    )])
+}
+
+/// Edges past their date, and libraries that are needed at start although the policy
+/// says that they are loaded late.
+fn stale_edges(path: &StartPath, seen: &Inspection<'_>, today: Date) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for edge in &path.lazy {
+        if let Some(day) = edge.expires.filter(|day| *day < today) {
+            found.push(
+                Finding::new(
+                    Code::LazyExpired,
+                    edge.label(),
+                    "remove the edge, or give it a later day and a reason that still holds",
+                )
+                .with_evidence(vec![
+                    format!("it expired on {day}"),
+                    format!("its reason was: {}", edge.reason),
+                ]),
+            );
+        }
+        match &edge.what {
+            Lazy::Call { .. } => {}
+            Lazy::Dlopen { library } => found.extend(check_dlopen(edge, library, seen)),
+            Lazy::Exec { program } => {
+                if !mentions(seen, program) {
+                    found.push(edge_unmatched(edge));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn check_dlopen(edge: &LazyEdge, library: &str, seen: &Inspection<'_>) -> Option<Finding> {
+    let image = &seen.shipped;
+    if image.needed.iter().any(|needed| needed == library) {
+        return Some(
+            Finding::new(
+                Code::LazyEagerlyNeeded,
+                edge.label(),
+                "do not link the library; open it with dlopen",
+            )
+            .with_evidence(vec![format!("`{library}` is in DT_NEEDED")]),
+        );
+    }
+    let loads = image.imports.iter().any(|name| name == "dlopen")
+        || seen
+            .named
+            .as_ref()
+            .is_some_and(|named| named.symbols.iter().any(|s| s.name == "dlopen"));
+    (!loads || !mentions(seen, library)).then(|| edge_unmatched(edge))
+}
+
+/// Whether a name stands in the program's constants. Good enough to say that an
+/// exemption is stale, never to say that something is there.
+fn mentions(seen: &Inspection<'_>, name: &str) -> bool {
+    let needle = name.as_bytes();
+    seen.shipped
+        .sections
+        .iter()
+        .filter(|section| !section.executable)
+        .any(|section| memchr_find(section.bytes, needle))
+}
+
+fn memchr_find(bytes: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = needle.first() else {
+        return false;
+    };
+    bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| *byte == first)
+        .any(|(at, _)| bytes[at..].starts_with(needle))
+}
+
+fn unmatched(rule: &DenyRule, evidence: &str) -> Finding {
+    Finding::new(
+        Code::RuleUnmatched,
+        rule.label(),
+        "correct the name, or write unmatched = \"allow\" for a ban on what may come",
+    )
+    .of_rule(rule.label())
+    .with_evidence(vec![evidence.to_owned()])
+}
+
+/// Crate rules that name no package of the lock file.
+fn unmatched_rules(path: &StartPath, seen: &Inspection<'_>) -> Vec<Finding> {
+    path.deny
+        .iter()
+        .filter(|rule| rule.unmatched == Unmatched::Fails)
+        .filter(|rule| matches!(rule.what, Denied::Crate { .. }))
+        .filter(|rule| packages::matching_known(&seen.workspace, rule).is_empty())
+        .map(|rule| {
+            unmatched(
+                rule,
+                "no package of the workspace or its dependencies has such a name and version",
+            )
+        })
+        .collect()
+}
+
+/// Symbol rules that name no function of a program whose functions have names.
+fn unmatched_symbols(path: &StartPath, labels: &Labels) -> Vec<Finding> {
+    if !labels.has_names {
+        return Vec::new();
+    }
+    path.deny
+        .iter()
+        .filter(|rule| rule.unmatched == Unmatched::Fails)
+        .filter(|rule| match &rule.what {
+            Denied::Symbol { pattern } => !labels.any_matches(pattern),
+            Denied::Crate { .. } => false,
+        })
+        .map(|rule| unmatched(rule, "no function of the program has such a path"))
+        .collect()
+}
+
+/// The verdict table for one rule.
+fn rule_findings(
+    level: Layer,
+    rule: &DenyRule,
+    index: usize,
+    layers: &[LayerReport],
+) -> Vec<Finding> {
+    let said = |layer: Layer| {
+        layers
+            .iter()
+            .find(|report| report.layer == layer)
+            .and_then(|report| report.rules.get(index))
+            .map(|(_, judgement)| judgement)
+    };
+    let (Some(packages), Some(present)) = (said(Layer::Packages), said(Layer::Present)) else {
+        return Vec::new();
+    };
+    if packages.answer == Answer::Absent && present.answer == Answer::Found {
+        return present
+            .subjects
+            .iter()
+            .map(|subject| findings::surprise(rule, subject))
+            .collect();
+    }
+    let Some(decisive) = said(level) else {
+        return Vec::new();
+    };
+    match decisive.answer {
+        Answer::Found => findings::denied(level, rule, decisive),
+        Answer::Inconclusive => vec![findings::inconclusive(level, rule, &decisive.reason)],
+        Answer::NotAsked => Vec::new(),
+        Answer::Absent => declared_only(rule, packages, present).into_iter().collect(),
+    }
+}
+
+fn declared_only(rule: &DenyRule, packages: &Judgement, present: &Judgement) -> Option<Finding> {
+    let unused = packages.answer == Answer::Found && present.answer == Answer::Absent;
+    unused.then(|| {
+        let names: Vec<&str> = packages.subjects.iter().map(|s| s.name.as_str()).collect();
+        Finding::new(
+            Code::DeclaredNotPresent,
+            names.join(", "),
+            "drop the dependency where it is declared",
+        )
+        .at(Layer::Present)
+        .of_rule(rule.label())
+    })
+}

@@ -1,0 +1,152 @@
+//! Layer `linked`: which packages the linker was given, and their bytes in its map.
+//!
+//! The list is what `rustc --print=link-args` wrote for this very link. Link-time
+//! optimisation merges packages before the linker sees them; then this layer says so.
+
+use crate::layer::{Judgement, Subject};
+use crate::packages::{Built, Closure, Workspace, matching_known};
+use crate::policy::{Denied, DenyRule};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What the linker was given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Linked {
+    /// Ids of packages whose library was an argument.
+    pub(crate) packages: BTreeSet<String>,
+    /// Bytes in the output by id; empty without a map or with merged packages.
+    pub(crate) bytes: BTreeMap<String, u64>,
+}
+
+/// Reads the arguments and, where there is one, the map. `None` when the arguments
+/// name no library of the closure: everything was merged before.
+pub(crate) fn read(link_args: &str, link_map: Option<&str>, built: &Built) -> Option<Linked> {
+    let by_file: BTreeMap<&str, &str> = built
+        .packages
+        .iter()
+        .flat_map(|(id, package)| package.files.iter().map(move |file| (id.as_str(), file)))
+        .filter_map(|(id, file)| Some((file_name(file)?, id)))
+        .collect();
+    let packages: BTreeSet<String> = link_args
+        .split(['"', ' ', '\n', '\''])
+        .filter(|word| word.ends_with(".rlib"))
+        .filter_map(|word| by_file.get(file_name(Path::new(word))?))
+        .map(|id| (*id).to_owned())
+        .collect();
+    let bytes = link_map.map_or_else(BTreeMap::new, |map| map_bytes(map, &by_file));
+    (!packages.is_empty()).then_some(Linked { packages, bytes })
+}
+
+fn file_name(file: &Path) -> Option<&str> {
+    file.file_name()?.to_str()
+}
+
+/// Sums what each library contributed. LLD's lines are `VMA LMA SIZE ALIGN FILE:(SECTION)`
+/// with hexadecimal numbers; other lines are headings and symbols.
+fn map_bytes(map: &str, by_file: &BTreeMap<&str, &str>) -> BTreeMap<String, u64> {
+    let mut bytes = BTreeMap::new();
+    for line in map.lines() {
+        let Some((columns, member)) = line.split_once(".rlib(") else {
+            continue;
+        };
+        if !member.contains(":(") {
+            continue;
+        }
+        let mut words = columns.split_whitespace();
+        let size = words
+            .nth(2)
+            .and_then(|word| u64::from_str_radix(word, 16).ok());
+        let file = words.nth(1).and_then(|word| word.rsplit('/').next());
+        let id = file.and_then(|file| by_file.get(format!("{file}.rlib").as_str()));
+        if let (Some(size), Some(id)) = (size, id) {
+            *bytes.entry((*id).to_owned()).or_insert(0) += size;
+        }
+    }
+    bytes
+}
+
+/// Judges one rule; `linked` is none when the layer cannot see.
+pub(crate) fn judge(
+    linked: Option<&Linked>,
+    workspace: &Workspace,
+    closure: &Closure,
+    closure_is_certain: bool,
+    rule: &DenyRule,
+) -> Judgement {
+    if matches!(rule.what, Denied::Symbol { .. }) {
+        return Judgement::not_asked();
+    }
+    let matching = matching_known(workspace, rule);
+    let in_closure = matching
+        .iter()
+        .any(|package| closure.packages.contains_key(&package.id) && package.id != closure.program);
+    let Some(linked) = linked else {
+        return if closure_is_certain && !in_closure {
+            Judgement::absent()
+        } else {
+            Judgement::inconclusive(
+                "the linker's arguments name no package: they were merged before the link, or several programs were built at once",
+            )
+        };
+    };
+    let subjects = matching
+        .into_iter()
+        .filter(|package| package.id != closure.program && linked.packages.contains(&package.id))
+        .map(|package| Subject {
+            name: package.label(),
+            evidence: vec![match linked.bytes.get(&package.id) {
+                Some(bytes) => format!("its library was linked, {bytes} bytes by the linker's map"),
+                None => "its library was given to the linker".to_owned(),
+            }],
+            route: Vec::new(),
+            more_routes: Vec::new(),
+        })
+        .collect();
+    Judgement::from_subjects(subjects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use crate::packages::{Built, BuiltPackage};
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::PathBuf;
+
+    fn built() -> Built {
+        let package = |file: &str| BuiltPackage {
+            files: BTreeSet::from([PathBuf::from(file)]),
+            ..BuiltPackage::default()
+        };
+        Built {
+            packages: BTreeMap::from([
+                (
+                    "a".to_owned(),
+                    package("/t/deps/liba-0123456789abcdef.rlib"),
+                ),
+                (
+                    "b".to_owned(),
+                    package("/t/deps/libb-0123456789abcdef.rlib"),
+                ),
+            ]),
+            ..Built::default()
+        }
+    }
+
+    #[test]
+    fn libraries_are_found_among_the_arguments_and_in_the_map() {
+        let args = r#"LC_ALL="C" "cc" "-m64" "/t/a.o" "/t/deps/liba-0123456789abcdef.rlib" "-lc""#;
+        let map = "             VMA              LMA     Size Align Out     In      Symbol\n\
+            1000 1000 20 16         /t/deps/liba-0123456789abcdef.rlib(a.o):(.text.f)\n\
+            1000 1000 20 1                 a::f\n\
+            1020 1020 10 16         /t/deps/liba-0123456789abcdef.rlib(a.o):(.text.g)\n";
+        let linked = read(args, Some(map), &built()).unwrap();
+        assert_eq!(linked.packages, BTreeSet::from(["a".to_owned()]));
+        // 0x20 + 0x10.
+        assert_eq!(linked.bytes, BTreeMap::from([("a".to_owned(), 48)]));
+    }
+
+    #[test]
+    fn a_link_without_libraries_is_no_answer() {
+        assert!(read(r#""cc" "/t/a.o""#, None, &built()).is_none());
+    }
+}

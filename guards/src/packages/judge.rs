@@ -1,0 +1,85 @@
+//! What the closure says about one rule.
+
+use super::{Closure, Package, Workspace, all_routes, shortest_route};
+use crate::layer::{Judgement, Subject};
+use crate::policy::{Denied, DenyRule};
+
+/// Whether one route is wanted for a finding, or all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Routes {
+    Shortest,
+    All,
+}
+
+/// Judges `rule`; symbols are not a question of packages.
+pub(crate) fn judge(
+    workspace: &Workspace,
+    closure: &Closure,
+    rule: &DenyRule,
+    routes: Routes,
+) -> Judgement {
+    if matches!(rule.what, Denied::Symbol { .. }) {
+        return Judgement::not_asked();
+    }
+    let mut offenders: Vec<&Package> = closure
+        .packages
+        .keys()
+        .filter(|id| **id != closure.program)
+        .filter_map(|id| workspace.known.get(id))
+        .filter(|package| rule_names(rule, package))
+        .collect();
+    offenders.sort_by(|a, b| (&a.name, &a.version, &a.id).cmp(&(&b.name, &b.version, &b.id)));
+    let subjects = offenders
+        .into_iter()
+        .map(|package| Subject {
+            name: package.label(),
+            evidence: vec![source_line(package)],
+            route: shortest_route(workspace, closure, &package.id),
+            more_routes: match routes {
+                Routes::Shortest => Vec::new(),
+                Routes::All => all_routes(workspace, closure, &package.id)
+                    .into_iter()
+                    .skip(1)
+                    .collect(),
+            },
+        })
+        .collect();
+    Judgement::from_subjects(subjects)
+}
+
+/// Packages that Cargo knows of, on any target and with any feature, that the rule names.
+pub(crate) fn matching_known<'w>(workspace: &'w Workspace, rule: &DenyRule) -> Vec<&'w Package> {
+    workspace
+        .known
+        .values()
+        .filter(|package| rule_names(rule, package))
+        .collect()
+}
+
+fn rule_names(rule: &DenyRule, package: &Package) -> bool {
+    match &rule.what {
+        Denied::Crate { pattern, version } => {
+            package.answers_to(|name| pattern.matches(name))
+                && version
+                    .as_ref()
+                    .is_none_or(|version| matches_version(version, &package.version))
+        }
+        Denied::Symbol { .. } => false,
+    }
+}
+
+/// As `VersionReq`, but pre-releases count as the versions that they lead to: a ban
+/// must not be passed by `2.0.0-rc.1`.
+fn matches_version(wanted: &semver::VersionReq, version: &semver::Version) -> bool {
+    let released = semver::Version::new(version.major, version.minor, version.patch);
+    wanted.matches(version) || wanted.matches(&released)
+}
+
+fn source_line(package: &Package) -> String {
+    match &package.lib_name {
+        Some(lib) if lib.replace('-', "_") != package.name.replace('-', "_") => {
+            format!("{} package, library `{lib}`", package.origin.name())
+        }
+        _ => format!("{} package", package.origin.name()),
+    }
+}

@@ -1,0 +1,70 @@
+//! Layer `present`: whose code is in the binary.
+//!
+//! Two signals: names of symbols, which die with stripping, and the file paths in
+//! panic locations, which survive it. Both are read structurally; the text of the
+//! file is never searched, because help texts and names of source files lie.
+
+mod judge;
+mod locations;
+mod origins;
+mod symbols;
+
+pub(crate) use judge::{Judge, Names};
+pub(crate) use locations::{Location, locations};
+pub(crate) use origins::{Owner, PathClass, owner_of};
+pub(crate) use symbols::{RootUse, SymbolTable};
+
+use crate::binary::{Image, Pointer};
+use crate::packages::Workspace;
+use std::collections::BTreeMap;
+
+/// Everything that one binary says about whose code it holds.
+pub(crate) struct Presence {
+    /// By name of the crate at the root of a path; `None` when there are no Rust names.
+    pub(crate) symbols: Option<SymbolTable>,
+    /// Panic locations, sorted by place.
+    pub(crate) locations: Vec<Location>,
+    /// Locations by owner.
+    pub(crate) owners: BTreeMap<Owner, OwnerUse>,
+    /// Whether the binary carries a list of packages for auditing; a hint only.
+    pub(crate) has_audit_list: bool,
+}
+
+/// How often an owner's paths occur.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OwnerUse {
+    pub(crate) count: usize,
+    /// The first path by order.
+    pub(crate) example: String,
+}
+
+impl Presence {
+    /// Whether anything says that this is Rust code.
+    pub(crate) fn is_rust(&self) -> bool {
+        self.symbols.is_some() || !self.locations.is_empty()
+    }
+}
+
+/// Reads both signals. `named` is the unstripped twin where there is one.
+pub(crate) fn look(
+    shipped: &Image<'_>,
+    pointers: &[Pointer],
+    named: Option<&Image<'_>>,
+    workspace: Option<&Workspace>,
+) -> Presence {
+    let locations = locations(shipped, pointers, workspace);
+    let mut owners: BTreeMap<Owner, OwnerUse> = BTreeMap::new();
+    for location in &locations {
+        let entry = owners.entry(location.owner.clone()).or_default();
+        entry.count += 1;
+        if entry.example.is_empty() || location.path < entry.example {
+            entry.example.clone_from(&location.path);
+        }
+    }
+    Presence {
+        symbols: symbols::read(named.unwrap_or(shipped)),
+        locations,
+        owners,
+        has_audit_list: shipped.sections.iter().any(|s| s.name == ".dep-v0"),
+    }
+}

@@ -1,0 +1,189 @@
+//! Functions, pieces of data, and what each of them refers to.
+//!
+//! Data is cut into pieces at every address that is taken or pointed to; a piece
+//! stands for the table or vtable that begins there. Inside an object that a symbol
+//! names nothing is cut: whoever takes any address in it may use all of it.
+
+use super::decode::{self, Reference, References, Use};
+use super::emitted;
+use super::functions::Functions;
+use crate::binary::{Image, Link, Pointer, SymbolKind};
+
+/// Where references of code come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Decoded instructions.
+    Decoded,
+    /// Relocations kept by the linker.
+    Relocations,
+}
+
+impl Source {
+    /// In words, for reports.
+    pub(crate) const fn describe(self) -> &'static str {
+        match self {
+            Self::Decoded => "decoded instructions",
+            Self::Relocations => "relocations kept by the linker",
+        }
+    }
+}
+
+/// A node: a function or a piece of data, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Node {
+    Function(usize),
+    Piece(usize),
+}
+
+/// The call graph of one program.
+pub(crate) struct Graph {
+    pub(crate) functions: Functions,
+    pub(crate) references: References,
+    /// Pointers in data, sorted by place.
+    pub(crate) pointers: Vec<Pointer>,
+    /// First addresses of the pieces of data, sorted.
+    pub(crate) pieces: Vec<u64>,
+    pub(crate) source: Source,
+    /// Whether a word in data may be a number that looks like an address.
+    fixed: bool,
+}
+
+/// Builds the graph of `shipped`, with names of `named`. `None` when `source` asks for
+/// relocations that the linker did not keep.
+pub(crate) fn build(
+    shipped: &Image<'_>,
+    named: &Image<'_>,
+    pointers: &[Pointer],
+    source: Source,
+) -> Option<Graph> {
+    let functions = Functions::of(shipped, named);
+    let references = match source {
+        Source::Decoded => decode::decode(shipped, &functions),
+        Source::Relocations => emitted::references(named, &functions)?,
+    };
+    Some(Graph {
+        pieces: cut_data(shipped, named, pointers, &references),
+        pointers: pointers.to_vec(),
+        fixed: shipped.link == Link::Fixed,
+        functions,
+        references,
+        source,
+    })
+}
+
+/// First addresses of all pieces.
+fn cut_data(
+    shipped: &Image<'_>,
+    named: &Image<'_>,
+    pointers: &[Pointer],
+    references: &References,
+) -> Vec<u64> {
+    let is_data = |address: &u64| shipped.section_at(*address).is_some_and(|s| !s.executable);
+    let taken = references
+        .of
+        .iter()
+        .flatten()
+        .filter(|reference| reference.how == Use::Takes)
+        .map(|reference| reference.target);
+    let pointed = pointers.iter().map(|pointer| pointer.target);
+    let mut cuts: Vec<u64> = taken.chain(pointed).filter(is_data).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let objects = objects(named);
+    cuts.retain(|cut| {
+        let before = objects.partition_point(|(start, _)| start <= cut);
+        before
+            .checked_sub(1)
+            .is_none_or(|index| *cut == objects[index].0 || *cut >= objects[index].1)
+    });
+    cuts.extend(objects.iter().flat_map(|(start, end)| [*start, *end]));
+    cuts.extend(
+        shipped
+            .sections
+            .iter()
+            .filter(|s| !s.executable)
+            .map(|s| s.address),
+    );
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// Start and end of named objects, sorted, made disjoint.
+fn objects(named: &Image<'_>) -> Vec<(u64, u64)> {
+    let mut list: Vec<(u64, u64)> = Vec::new();
+    for symbol in &named.symbols {
+        let is_object = symbol.kind == SymbolKind::Object && symbol.size > 0;
+        let is_data = named
+            .section_at(symbol.address)
+            .is_some_and(|s| !s.executable);
+        if !is_object || !is_data {
+            continue;
+        }
+        let end = symbol.address.saturating_add(symbol.size);
+        match list.last_mut() {
+            Some((_, last)) if symbol.address < *last => *last = (*last).max(end),
+            _ => list.push((symbol.address, end)),
+        }
+    }
+    list
+}
+
+impl Graph {
+    /// Nodes that a reference leads to.
+    pub(crate) fn targets(&self, reference: Reference, found: &mut Vec<Node>) {
+        match reference.how {
+            Use::Reads(size) => {
+                let end = reference.target.saturating_add(u64::from(size));
+                self.follow(reference.target, end, found);
+            }
+            Use::Goes | Use::Takes => self.lead_to(reference.target, found),
+        }
+    }
+
+    /// Nodes that the pointers in piece `index` lead to.
+    pub(crate) fn piece_targets(&self, index: usize, found: &mut Vec<Node>) {
+        let end = self.pieces.get(index + 1).copied().unwrap_or(u64::MAX);
+        self.follow(self.pieces[index], end, found);
+    }
+
+    fn follow(&self, from: u64, to: u64, found: &mut Vec<Node>) {
+        let first = self
+            .pointers
+            .partition_point(|pointer| pointer.place < from);
+        for pointer in &self.pointers[first..] {
+            if pointer.place >= to {
+                break;
+            }
+            if self.fixed {
+                self.lead_to_start(pointer.target, found);
+            } else {
+                self.lead_to(pointer.target, found);
+            }
+        }
+    }
+
+    fn lead_to(&self, address: u64, found: &mut Vec<Node>) {
+        if let Some(index) = self.functions.at(address) {
+            found.push(Node::Function(index));
+        } else {
+            found.extend(self.piece_at(address).map(Node::Piece));
+        }
+    }
+
+    /// A word that looks like an address inside of a function is a number or a jump
+    /// table of that function, so only its start counts.
+    fn lead_to_start(&self, address: u64, found: &mut Vec<Node>) {
+        if let Some(index) = self.functions.starting_at(address) {
+            found.push(Node::Function(index));
+        } else if self.functions.at(address).is_none() {
+            found.extend(self.piece_at(address).map(Node::Piece));
+        }
+    }
+
+    fn piece_at(&self, address: u64) -> Option<usize> {
+        self.pieces
+            .partition_point(|start| *start <= address)
+            .checked_sub(1)
+    }
+}

@@ -1,0 +1,124 @@
+//! The walk: breadth first, so that the first way found is a shortest one.
+
+use super::graph::{Graph, Node};
+use crate::binary::{Image, Pointer};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Edges that are not taken: pairs of functions by index.
+pub(crate) type Cut = BTreeSet<(usize, usize)>;
+
+/// What a walk reached.
+pub(crate) struct Walk {
+    /// By function: where it was reached from. Roots are their own parents.
+    functions: Vec<Option<Node>>,
+    pieces: Vec<Option<Node>>,
+    /// Indirect calls and jumps in reached functions.
+    pub(crate) indirect: u64,
+}
+
+/// Functions that run before anything else: the entry, and those that the loader or
+/// the C library calls by table.
+pub(crate) fn entry_roots(image: &Image<'_>, graph: &Graph) -> Vec<usize> {
+    const TABLES: [&str; 3] = [".preinit_array", ".init_array", ".fini_array"];
+    let mut roots: Vec<usize> = graph.functions.at(image.entry).into_iter().collect();
+    for section in &image.sections {
+        if [".init", ".fini"].contains(&section.name.as_str()) {
+            roots.extend(graph.functions.at(section.address));
+        }
+        if TABLES.contains(&section.name.as_str()) {
+            let listed = |pointer: &&Pointer| section.contains(pointer.place);
+            let targets = graph.pointers.iter().filter(listed);
+            roots.extend(targets.filter_map(|pointer| graph.functions.at(pointer.target)));
+        }
+    }
+    roots.sort_unstable();
+    roots.dedup();
+    roots
+}
+
+/// Walks from `roots` without the edges of `cut`.
+pub(crate) fn walk(graph: &Graph, roots: &[usize], cut: &Cut) -> Walk {
+    let mut state = Walk {
+        functions: vec![None; graph.functions.list.len()],
+        pieces: vec![None; graph.pieces.len()],
+        indirect: 0,
+    };
+    let mut open = VecDeque::new();
+    for root in roots {
+        if state.functions[*root].is_none() {
+            state.functions[*root] = Some(Node::Function(*root));
+            open.push_back(Node::Function(*root));
+        }
+    }
+    let mut found = Vec::new();
+    while let Some(node) = open.pop_front() {
+        found.clear();
+        match node {
+            Node::Function(index) => {
+                state.indirect += u64::from(graph.references.indirect[index]);
+                for reference in &graph.references.of[index] {
+                    graph.targets(*reference, &mut found);
+                }
+            }
+            Node::Piece(index) => graph.piece_targets(index, &mut found),
+        }
+        for next in &found {
+            if let (Node::Function(from), Node::Function(to)) = (node, *next)
+                && cut.contains(&(from, to))
+            {
+                continue;
+            }
+            let slot = match next {
+                Node::Function(index) => &mut state.functions[*index],
+                Node::Piece(index) => &mut state.pieces[*index],
+            };
+            if slot.is_none() {
+                *slot = Some(node);
+                open.push_back(*next);
+            }
+        }
+    }
+    state
+}
+
+impl Walk {
+    /// Whether function `index` was reached.
+    pub(crate) fn reaches(&self, index: usize) -> bool {
+        self.functions[index].is_some()
+    }
+
+    /// Reached functions and their bytes.
+    pub(crate) fn size(&self, graph: &Graph) -> (usize, u64) {
+        graph
+            .functions
+            .list
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| self.reaches(*index))
+            .fold((0, 0), |(count, bytes), (_, function)| {
+                (count + 1, bytes + function.bytes())
+            })
+    }
+
+    /// The way from a root to function `index`, both included; empty when not reached.
+    pub(crate) fn route(&self, index: usize) -> Vec<Node> {
+        let mut route = Vec::new();
+        let mut at = Node::Function(index);
+        loop {
+            let parent = match at {
+                Node::Function(index) => self.functions[index],
+                Node::Piece(index) => self.pieces[index],
+            };
+            let Some(parent) = parent else {
+                return Vec::new();
+            };
+            route.push(at);
+            if parent == at {
+                break;
+            }
+            at = parent;
+        }
+        route.reverse();
+        route
+    }
+}
