@@ -30,6 +30,10 @@ const CONNECTIONS_MAX: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until the process stops, here or in the runtime.
+///
+/// Out of line, like the ways out of it below, so that the program shows what can
+/// be reached before the first answer.
+#[inline(never)]
 pub(crate) fn serve(config: Config, bound: Bound, record: BootRecord) -> ExitCode {
     let mut server = Loop {
         config: Arc::new(config),
@@ -388,6 +392,7 @@ impl Loop {
         self.start_for(trigger, now, None);
     }
 
+    #[inline(never)]
     fn start_for(&mut self, trigger: Trigger, at: MonoNanos, request: Option<RequestRecord>) {
         let order = StartOrder {
             config: Arc::clone(&self.config),
@@ -421,6 +426,7 @@ impl Loop {
         }
     }
 
+    #[inline(never)]
     fn hand_over(self) -> ExitCode {
         let Runtime::Starting(starting) = self.runtime else {
             return ExitCode::from(exit::REFUSED);
@@ -439,6 +445,7 @@ impl Loop {
     }
 
     /// Stops from within the loop. The boot spans and the final line are still written.
+    #[inline(never)]
     fn stop(self) -> ExitCode {
         drop(self.connections);
         drop(self.bound);
