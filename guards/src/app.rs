@@ -1,14 +1,13 @@
 //! The program: arguments in, report out, exit code back. Reads, judges and renders
 //! in this order; the only module that knows all three, and the calendar.
 
-use crate::check::{CheckOptions, InspectError, PathReport, Report, Verdict, check_path, inspect};
+use crate::check::{CheckOptions, InspectError, PathReport, Report, check_path, inspect};
 use crate::cli::{BuildArgs, CheckArgs, Cli, Common, Format, GraphFrom, Verb};
 use crate::evidence::{
     BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence,
 };
 use crate::exit;
 use crate::finding::{Code, Finding};
-use crate::layer::Layer;
 use crate::packages::Routes;
 use crate::policy::{self, Date, PolicyError, StartPath};
 use crate::reachable::Source;

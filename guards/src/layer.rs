@@ -21,10 +21,6 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// Every layer, from the outermost to the innermost.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Packages, Self::Linked, Self::Present, Self::Reachable];
-
     /// Stable name, also in policies.
     pub(crate) const fn name(self) -> &'static str {
         match self {

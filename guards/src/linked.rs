@@ -29,7 +29,6 @@ pub(crate) fn read(link_args: &str, link_map: Option<&str>, built: &Built) -> Op
         .collect();
     let packages: BTreeSet<String> = link_args
         .split(['"', ' ', '\n', '\''])
-        .filter(|word| word.ends_with(".rlib"))
         .filter_map(|word| by_file.get(file_name(Path::new(word))?))
         .map(|id| (*id).to_owned())
         .collect();
@@ -108,7 +107,7 @@ pub(crate) fn judge(
 #[cfg(test)]
 mod tests {
     use super::read;
-    use crate::packages::{Built, BuiltPackage};
+    use crate::packages::Built;
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
 

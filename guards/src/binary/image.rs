@@ -5,6 +5,7 @@ use object::read::elf::ElfFile64;
 use object::{
     Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags,
 };
+use std::fmt::Write as _;
 
 /// Largest file that is read; a daemon's binary of this size is unheard of.
 pub(crate) const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -273,7 +274,7 @@ fn imports(file: &ElfFile64<'_, Endianness>) -> Vec<String> {
 
 /// Reads `DT_NEEDED` through the section headers; a damaged table counts as none.
 fn needed(file: &ElfFile64<'_, Endianness>) -> Vec<String> {
-    let read_u64 = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or(0);
+    let read_u64 = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
     let data = |name| {
         file.section_by_name(name)
             .and_then(|section| section.data().ok())
@@ -294,7 +295,11 @@ fn needed(file: &ElfFile64<'_, Endianness>) -> Vec<String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 impl Image<'_> {

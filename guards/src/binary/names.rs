@@ -99,7 +99,7 @@ fn unwrap_inherent(name: &str) -> Cow<'_, str> {
         .chars()
         .next()
         .is_some_and(|first| first.is_alphabetic() || first == '_');
-    if !is_path || has_as(inner) {
+    if !is_path || as_position(inner).is_some() {
         return Cow::Borrowed(name);
     }
     Cow::Owned(format!("{inner}{}", &name[end..]))
@@ -125,18 +125,18 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
-/// Whether ` as ` stands outside of inner brackets.
-fn has_as(inner: &str) -> bool {
+/// Where ` as ` stands outside of inner brackets.
+fn as_position(inner: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, letter) in inner.char_indices() {
         match letter {
             '<' => depth += 1,
             '>' => depth = depth.saturating_sub(1),
-            ' ' if depth == 0 && inner[at..].starts_with(" as ") => return true,
+            ' ' if depth == 0 && inner[at..].starts_with(" as ") => return Some(at),
             _ => {}
         }
     }
-    false
+    None
 }
 
 /// Every path in a demangled name: `<a::T as b::U>::f` holds `a::T`, `b::U` and, as the
@@ -171,6 +171,28 @@ pub(crate) fn paths_in(display: &str) -> Vec<&str> {
         }
     }
     paths
+}
+
+/// The paths whose code a function is: its own, the type and the trait of an
+/// implementation, and the type that drop glue is for. Types that stand as arguments
+/// only are left out: equal instances are merged, and the name that stays is chance.
+pub(crate) fn owning_paths(display: &str) -> Vec<&str> {
+    const DROP: &str = "core::ptr::drop_in_place<";
+    let first = |text| paths_in(text).into_iter().next();
+    if let Some(dropped) = display.strip_prefix(DROP) {
+        return first(dropped).into_iter().collect();
+    }
+    if !display.starts_with('<') {
+        return first(display).into_iter().collect();
+    }
+    let inner = &display[1..closing(display)];
+    match as_position(inner) {
+        Some(at) => [first(&inner[..at]), first(&inner[at + 4..])]
+            .into_iter()
+            .flatten()
+            .collect(),
+        None => first(inner).into_iter().collect(),
+    }
 }
 
 /// Words of the notation that are no paths, and types that no crate owns.
@@ -210,7 +232,7 @@ fn is_keyword(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{code_name, paths_in};
+    use super::{code_name, owning_paths, paths_in};
 
     /// Symbols from real programs; expectations by `rustfilt` and by hand.
     #[track_caller]
@@ -266,6 +288,22 @@ mod tests {
             "a::f::{closure}",
             &["a"],
         );
+    }
+
+    #[test]
+    fn type_arguments_own_no_code() {
+        for (display, owners) in [
+            ("a::b::f", vec!["a::b::f"]),
+            ("<a::T<b::U> as c::V<d::W>>::f", vec!["a::T", "c::V"]),
+            ("<&mut a::T>::f", vec!["a::T"]),
+            ("core::ptr::drop_in_place<a::T<b::U>>", vec!["a::T"]),
+            ("core::ptr::drop_in_place<&mut dyn a::T>", vec!["a::T"]),
+            ("a::f::<b::U>", vec!["a::f"]),
+            ("<", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(owning_paths(display), owners, "{display}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Where the loaded data holds addresses: relocations, or words that look like one.
 
 use super::image::{Image, ImageError, Link, Relocation, damaged};
+use object::Endianness;
 use object::elf;
-use object::read::elf::{ElfFile64, FileHeader, Rela, SectionHeader, Sym};
-use object::{Endianness, Object};
+use object::read::elf::{ElfFile64, Rela, SectionHeader, Sym};
 
 /// A word in data that holds an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,8 +4,7 @@ use crate::binary::{self, Image, ImageError, Pointer};
 use crate::evidence::Evidence;
 use crate::linked::{self, Linked};
 use crate::packages::{
-    Built, Closure, Difference, PackagesError, Workspace, compare, read_metadata, read_stream,
-    simulate,
+    Closure, Difference, PackagesError, Workspace, compare, read_metadata, read_stream, simulate,
 };
 use crate::policy::Program;
 use crate::present::{self, Presence};
@@ -14,7 +13,6 @@ use crate::present::{self, Presence};
 pub(crate) struct Inspection<'e> {
     pub(crate) workspace: Workspace,
     pub(crate) closure: Closure,
-    pub(crate) built: Built,
     pub(crate) difference: Difference,
     pub(crate) linked: Option<Linked>,
     /// What ships.
@@ -68,14 +66,13 @@ pub(crate) fn inspect<'e>(
     let pointers = binary::pointers(&shipped);
     let presence = present::look(&shipped, &pointers, named.as_ref(), Some(&workspace));
     Ok(Inspection {
+        workspace,
         closure,
         difference,
         linked,
-        presence,
-        pointers,
-        named,
         shipped,
-        built,
-        workspace,
+        named,
+        pointers,
+        presence,
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! Computes only: files are read before, reports are written after.
 
+mod edges;
 mod findings;
 mod inspect;
 mod rules;

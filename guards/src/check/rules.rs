@@ -3,6 +3,7 @@
 //! Layers outside of the level state facts; the level's own layer decides. Code in
 //! the binary that the certain closure does not explain is a violation at any level.
 
+use super::edges::{cut_edges, stale_edges};
 use super::findings;
 use super::{Inspection, LayerReport, PathReport};
 use crate::binary::{Link, check_twins};
@@ -11,10 +12,10 @@ use crate::finding::{Code, Finding};
 use crate::layer::{Answer, Judgement, Layer};
 use crate::linked;
 use crate::packages::{self, Routes};
-use crate::policy::{Date, Denied, DenyRule, Lazy, LazyEdge, StartPath, Unmatched};
+use crate::policy::{Date, Denied, DenyRule, StartPath, Unmatched};
 use crate::present::Judge;
 use crate::reachable::{
-    Cut, Graph, Labels, Source, Walk, build as build_graph, entry_roots, judge as judge_reachable,
+    Graph, Labels, Source, Walk, build as build_graph, entry_roots, judge as judge_reachable,
     labels, walk,
 };
 
@@ -98,23 +99,24 @@ pub(crate) fn check_path(
 
 fn program_label(evidence: &Evidence) -> String {
     let record = &evidence.record;
-    let mut text = format!(
-        "{} of {}, profile {}, {}",
-        record.bin, record.package, record.profile, record.target
-    );
+    let mut parts = vec![
+        format!("{} of {}", record.bin, record.package),
+        format!("profile {}", record.profile),
+        record.target.clone(),
+    ];
     if !record.default_features {
-        text.push_str(", no default features");
+        parts.push("no default features".to_owned());
     }
     if !record.features.is_empty() {
-        text.push_str(&format!(", features {}", record.features.join(" ")));
+        parts.push(format!("features {}", record.features.join(" ")));
     }
     if !record.together_with.is_empty() {
-        text.push_str(&format!(
-            ", built together with {}",
+        parts.push(format!(
+            "built together with {}",
             record.together_with.join(" ")
         ));
     }
-    text
+    parts.join(", ")
 }
 
 fn closure_differs(seen: &Inspection<'_>) -> Finding {
@@ -267,70 +269,6 @@ fn what_was_seen(seen: &Inspection<'_>, graph: &Graph, reached: &Walk, cut: usiz
     saw
 }
 
-/// Pairs of functions that a lazy edge allows; what cannot be cut is a finding.
-fn cut_edges(path: &StartPath, graph: &Graph, labels: &Labels, found: &mut Vec<Finding>) -> Cut {
-    let mut cut = Cut::new();
-    for edge in &path.lazy {
-        let Lazy::Call { from, to } = &edge.what else {
-            continue;
-        };
-        let (sources, targets) = (labels.find(from), labels.find(to));
-        let missing: Vec<&str> = [(from, &sources), (to, &targets)]
-            .iter()
-            .filter(|(_, list)| list.is_empty())
-            .map(|(name, _)| name.as_str())
-            .collect();
-        if !missing.is_empty() {
-            found.push(endpoint_missing(edge, &missing));
-            continue;
-        }
-        let mut targets_of = Vec::new();
-        let before = cut.len();
-        for source in sources {
-            targets_of.clear();
-            for reference in &graph.references.of[source] {
-                graph.targets(*reference, &mut targets_of);
-            }
-            cut.extend(
-                targets
-                    .iter()
-                    .filter(|target| {
-                        targets_of.contains(&crate::reachable::Node::Function(**target))
-                    })
-                    .map(|target| (source, *target)),
-            );
-        }
-        if cut.len() == before {
-            found.push(edge_unmatched(edge));
-        }
-    }
-    cut
-}
-
-fn endpoint_missing(edge: &LazyEdge, missing: &[&str]) -> Finding {
-    Finding::new(
-        Code::LazyEndpointMissing,
-        edge.label(),
-        "mark both functions #[inline(never)], name them by their full path, and judge a build with symbols",
-    )
-    .at(Layer::Reachable)
-    .with_evidence(
-        missing
-            .iter()
-            .map(|name| format!("no function is named `{name}`"))
-            .collect(),
-    )
-}
-
-fn edge_unmatched(edge: &LazyEdge) -> Finding {
-    Finding::new(
-        Code::LazyUnmatched,
-        edge.label(),
-        "remove the edge, or name the function that contains the call",
-    )
-    .with_evidence(vec![format!("its reason was: {}", edge.reason)])
-}
-
 fn roots_of(
     path: &StartPath,
     seen: &Inspection<'_>,
@@ -376,79 +314,6 @@ fn interior_root(path: &StartPath, reached: &Walk) -> Finding {
         "{} indirect calls in what was reached may lead to objects made elsewhere",
         reached.indirect
     )])
-}
-
-/// Edges past their date, and libraries that are needed at start although the policy
-/// says that they are loaded late.
-fn stale_edges(path: &StartPath, seen: &Inspection<'_>, today: Date) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for edge in &path.lazy {
-        if let Some(day) = edge.expires.filter(|day| *day < today) {
-            found.push(
-                Finding::new(
-                    Code::LazyExpired,
-                    edge.label(),
-                    "remove the edge, or give it a later day and a reason that still holds",
-                )
-                .with_evidence(vec![
-                    format!("it expired on {day}"),
-                    format!("its reason was: {}", edge.reason),
-                ]),
-            );
-        }
-        match &edge.what {
-            Lazy::Call { .. } => {}
-            Lazy::Dlopen { library } => found.extend(check_dlopen(edge, library, seen)),
-            Lazy::Exec { program } => {
-                if !mentions(seen, program) {
-                    found.push(edge_unmatched(edge));
-                }
-            }
-        }
-    }
-    found
-}
-
-fn check_dlopen(edge: &LazyEdge, library: &str, seen: &Inspection<'_>) -> Option<Finding> {
-    let image = &seen.shipped;
-    if image.needed.iter().any(|needed| needed == library) {
-        return Some(
-            Finding::new(
-                Code::LazyEagerlyNeeded,
-                edge.label(),
-                "do not link the library; open it with dlopen",
-            )
-            .with_evidence(vec![format!("`{library}` is in DT_NEEDED")]),
-        );
-    }
-    let loads = image.imports.iter().any(|name| name == "dlopen")
-        || seen
-            .named
-            .as_ref()
-            .is_some_and(|named| named.symbols.iter().any(|s| s.name == "dlopen"));
-    (!loads || !mentions(seen, library)).then(|| edge_unmatched(edge))
-}
-
-/// Whether a name stands in the program's constants. Good enough to say that an
-/// exemption is stale, never to say that something is there.
-fn mentions(seen: &Inspection<'_>, name: &str) -> bool {
-    let needle = name.as_bytes();
-    seen.shipped
-        .sections
-        .iter()
-        .filter(|section| !section.executable)
-        .any(|section| memchr_find(section.bytes, needle))
-}
-
-fn memchr_find(bytes: &[u8], needle: &[u8]) -> bool {
-    let Some(first) = needle.first() else {
-        return false;
-    };
-    bytes
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| *byte == first)
-        .any(|(at, _)| bytes[at..].starts_with(needle))
 }
 
 fn unmatched(rule: &DenyRule, evidence: &str) -> Finding {

@@ -1,7 +1,6 @@
 //! Reads a folder of evidence and holds its files against their digests.
 
 use super::record::{FileRecord, Record, SCHEMA, sha256_of};
-use crate::binary::ImageError;
 use std::path::{Path, PathBuf};
 
 /// Largest text file of a build that is read; nushell's metadata has 4 MB.
@@ -43,8 +42,6 @@ pub(crate) enum EvidenceError {
     Changed { file: PathBuf },
     #[error("{file} is not text")]
     NotText { file: PathBuf },
-    #[error("{file} {source}")]
-    Image { file: PathBuf, source: ImageError },
 }
 
 /// Reads the evidence in `folder`.

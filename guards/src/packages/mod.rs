@@ -11,7 +11,7 @@ mod openers;
 mod routes;
 mod simulate;
 
-pub(crate) use artifacts::{Built, BuiltPackage, Difference, compare, read_stream};
+pub(crate) use artifacts::{Built, Difference, compare, read_stream};
 pub(crate) use judge::{Routes, judge, matching_known};
 pub(crate) use routes::{all_routes, shortest_route};
 pub(crate) use simulate::{Workspace, read_metadata, simulate};

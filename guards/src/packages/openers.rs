@@ -43,11 +43,8 @@ pub(super) fn opener(workspace: &Workspace, closure: &Closure, edge: &Edge) -> O
         .iter()
         .map(|feature| format!("`{package}/{feature}`"))
         .collect();
-    let mut text = format!("feature {}", words.join(" of "));
-    if let Some(asker) = asker {
-        text.push_str(&format!(", turned on by {asker}"));
-    }
-    Some(text)
+    let by = asker.map_or_else(String::new, |asker| format!(", turned on by {asker}"));
+    Some(format!("feature {}{by}", words.join(" of ")))
 }
 
 /// Whether an entry of a feature table opens the dependency of `edge`.

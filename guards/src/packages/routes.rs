@@ -97,14 +97,14 @@ fn write_route(workspace: &Workspace, closure: &Closure, edges: &[&Edge]) -> Vec
     };
     let mut lines = vec![label(&closure.program)];
     for edge in edges {
-        let mut line = label(&edge.to);
-        if let Some(rename) = &edge.rename {
-            line.push_str(&format!(", there named `{rename}`"));
-        }
-        if let Some(how) = opener(workspace, closure, edge) {
-            line.push_str(&format!(", opened by {how}"));
-        }
-        lines.push(line);
+        let mut parts = vec![label(&edge.to)];
+        parts.extend(
+            edge.rename
+                .as_ref()
+                .map(|name| format!("there named `{name}`")),
+        );
+        parts.extend(opener(workspace, closure, edge).map(|how| format!("opened by {how}")));
+        lines.push(parts.join(", "));
     }
     lines
 }

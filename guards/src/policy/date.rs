@@ -11,6 +11,13 @@ pub(crate) struct Date {
 }
 
 impl Date {
+    /// The first day that there is: before every expiry.
+    pub(crate) const FIRST: Self = Self {
+        year: 0,
+        month: 1,
+        day: 1,
+    };
+
     /// Reads `YYYY-MM-DD`; `None` unless it is a day that exists.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');

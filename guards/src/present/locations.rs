@@ -60,5 +60,12 @@ fn read_location<'i>(image: &'i Image<'_>, pointer: Pointer) -> Option<(&'i str,
     }
     let bytes = image.bytes_at(pointer.target, usize::try_from(length).ok()?)?;
     let path = std::str::from_utf8(bytes).ok()?;
-    (path.ends_with(".rs") && !path.contains(char::is_control)).then_some((path, line))
+    (has_extension(path) && !path.contains(char::is_control)).then_some((path, line))
+}
+
+/// The compiler reads files of other names as well, but nobody has them.
+fn has_extension(path: &str) -> bool {
+    std::path::Path::new(path)
+        .extension()
+        .is_some_and(|extension| extension == "rs")
 }

@@ -12,7 +12,7 @@ mod symbols;
 pub(crate) use judge::{Judge, Names};
 pub(crate) use locations::{Location, locations};
 pub(crate) use origins::{Owner, PathClass, owner_of};
-pub(crate) use symbols::{RootUse, SymbolTable};
+pub(crate) use symbols::SymbolTable;
 
 use crate::binary::{Image, Pointer};
 use crate::packages::Workspace;

@@ -122,7 +122,7 @@ fn objects(named: &Image<'_>) -> Vec<(u64, u64)> {
         }
         let end = symbol.address.saturating_add(symbol.size);
         match list.last_mut() {
-            Some((_, last)) if symbol.address < *last => *last = (*last).max(end),
+            Some((_, until)) if symbol.address < *until => *until = (*until).max(end),
             _ => list.push((symbol.address, end)),
         }
     }

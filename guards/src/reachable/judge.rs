@@ -3,7 +3,7 @@
 use super::functions::names_of;
 use super::graph::{Graph, Node};
 use super::walk::Walk;
-use crate::binary::{Image, paths_in};
+use crate::binary::{Image, owning_paths};
 use crate::layer::{Judgement, Subject};
 use crate::policy::{Denied, DenyRule, SymbolPattern, fold_name};
 use crate::present::{Judge, Names, Owner, PathClass, Presence};
@@ -15,7 +15,7 @@ pub(crate) struct Labels {
     pub(crate) display: Vec<String>,
     /// By function: names for exact matches.
     pub(crate) plain: Vec<Vec<String>>,
-    /// By function: paths in its names.
+    /// By function: paths whose code it is.
     paths: Vec<BTreeSet<String>>,
     /// By function: owners of the locations that it refers to.
     owners: Vec<BTreeSet<Owner>>,
@@ -39,18 +39,18 @@ pub(crate) fn labels(graph: &Graph, named: Option<&Image<'_>>, presence: &Presen
         has_names: named.is_some() && presence.symbols.is_some(),
     };
     for (function, references) in graph.functions.list.iter().zip(&graph.references.of) {
-        let names = named.map_or_else(Vec::new, |named| names_of(function, named));
+        let known = named.map_or_else(Vec::new, |image| names_of(function, image));
         let mut paths = BTreeSet::new();
-        for name in names.iter().filter(|name| name.is_rust) {
-            paths.extend(paths_in(&name.display).into_iter().map(str::to_owned));
+        for name in known.iter().filter(|name| name.is_rust) {
+            paths.extend(owning_paths(&name.display).into_iter().map(str::to_owned));
         }
-        let first = names.iter().map(|name| name.display.clone()).min();
+        let first = known.iter().map(|name| name.display.clone()).min();
         labels
             .display
             .push(first.unwrap_or_else(|| format!("code at {:#x}", function.start)));
         labels
             .plain
-            .push(names.into_iter().map(|name| name.plain).collect());
+            .push(known.into_iter().map(|name| name.plain).collect());
         labels.paths.push(paths);
         let used = references.iter().filter_map(|r| places.get(&r.target));
         labels

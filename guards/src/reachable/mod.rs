@@ -13,7 +13,6 @@ mod graph;
 mod judge;
 mod walk;
 
-pub(crate) use functions::{Function, Functions};
 pub(crate) use graph::{Graph, Node, Source, build};
 pub(crate) use judge::{Labels, judge, labels};
 pub(crate) use walk::{Cut, Walk, entry_roots, walk};

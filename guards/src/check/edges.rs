@@ -1,0 +1,148 @@
+//! The lazy edges of a policy: which pairs of functions they cut, and which of them
+//! no longer hold. An exemption that excuses nothing is a finding.
+
+use super::Inspection;
+use crate::finding::{Code, Finding};
+use crate::layer::Layer;
+use crate::policy::{Date, Lazy, LazyEdge, StartPath};
+use crate::reachable::{Cut, Graph, Labels, Node};
+
+/// Pairs of functions that a lazy edge allows; what cannot be cut is a finding.
+pub(super) fn cut_edges(
+    path: &StartPath,
+    graph: &Graph,
+    labels: &Labels,
+    found: &mut Vec<Finding>,
+) -> Cut {
+    let mut cut = Cut::new();
+    for edge in &path.lazy {
+        let Lazy::Call { from, to } = &edge.what else {
+            continue;
+        };
+        let (sources, targets) = (labels.find(from), labels.find(to));
+        let missing: Vec<&str> = [(from, &sources), (to, &targets)]
+            .iter()
+            .filter(|(_, list)| list.is_empty())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !missing.is_empty() {
+            found.push(endpoint_missing(edge, &missing));
+            continue;
+        }
+        let mut targets_of = Vec::new();
+        let before = cut.len();
+        for source in sources {
+            targets_of.clear();
+            for reference in &graph.references.of[source] {
+                graph.targets(*reference, &mut targets_of);
+            }
+            cut.extend(
+                targets
+                    .iter()
+                    .filter(|target| targets_of.contains(&Node::Function(**target)))
+                    .map(|target| (source, *target)),
+            );
+        }
+        if cut.len() == before {
+            found.push(edge_unmatched(edge));
+        }
+    }
+    cut
+}
+
+fn endpoint_missing(edge: &LazyEdge, missing: &[&str]) -> Finding {
+    Finding::new(
+        Code::LazyEndpointMissing,
+        edge.label(),
+        "mark both functions #[inline(never)], name them by their full path, and judge a build with symbols",
+    )
+    .at(Layer::Reachable)
+    .with_evidence(
+        missing
+            .iter()
+            .map(|name| format!("no function is named `{name}`"))
+            .collect(),
+    )
+}
+
+fn edge_unmatched(edge: &LazyEdge) -> Finding {
+    Finding::new(
+        Code::LazyUnmatched,
+        edge.label(),
+        "remove the edge, or name the function that contains the call",
+    )
+    .with_evidence(vec![format!("its reason was: {}", edge.reason)])
+}
+
+/// Edges past their date, and libraries that are needed at start although the policy
+/// says that they are loaded late.
+pub(super) fn stale_edges(path: &StartPath, seen: &Inspection<'_>, today: Date) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for edge in &path.lazy {
+        if let Some(day) = edge.expires.filter(|day| *day < today) {
+            found.push(
+                Finding::new(
+                    Code::LazyExpired,
+                    edge.label(),
+                    "remove the edge, or give it a later day and a reason that still holds",
+                )
+                .with_evidence(vec![
+                    format!("it expired on {day}"),
+                    format!("its reason was: {}", edge.reason),
+                ]),
+            );
+        }
+        match &edge.what {
+            Lazy::Call { .. } => {}
+            Lazy::Dlopen { library } => found.extend(check_dlopen(edge, library, seen)),
+            Lazy::Exec { program } => {
+                if !mentions(seen, program) {
+                    found.push(edge_unmatched(edge));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn check_dlopen(edge: &LazyEdge, library: &str, seen: &Inspection<'_>) -> Option<Finding> {
+    let image = &seen.shipped;
+    if image.needed.iter().any(|needed| needed == library) {
+        return Some(
+            Finding::new(
+                Code::LazyEagerlyNeeded,
+                edge.label(),
+                "do not link the library; open it with dlopen",
+            )
+            .with_evidence(vec![format!("`{library}` is in DT_NEEDED")]),
+        );
+    }
+    let loads = image.imports.iter().any(|name| name == "dlopen")
+        || seen
+            .named
+            .as_ref()
+            .is_some_and(|named| named.symbols.iter().any(|s| s.name == "dlopen"));
+    (!loads || !mentions(seen, library)).then(|| edge_unmatched(edge))
+}
+
+/// Whether a name stands in the program's constants. Good enough to say that an
+/// exemption is stale, never to say that something is there.
+fn mentions(seen: &Inspection<'_>, name: &str) -> bool {
+    let needle = name.as_bytes();
+    seen.shipped
+        .sections
+        .iter()
+        .filter(|section| !section.executable)
+        .any(|section| holds(section.bytes, needle))
+}
+
+fn holds(bytes: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = needle.first() else {
+        return false;
+    };
+    bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| *byte == first)
+        .any(|(at, _)| bytes[at..].starts_with(needle))
+}
