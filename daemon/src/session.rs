@@ -3,7 +3,7 @@
 //! Concurrent first requests of scope `single` coalesce on one creation: one gets
 //! `attached: false`, all share the same failure, and the next one tries again.
 
-use crate::channel::{Channel, ChannelError, Channels};
+use crate::channel::{Attempt, Channel, ChannelError, Channels, Failure};
 use coldpath_acp::messages::{NewSessionRequest, NewSessionResponse};
 use coldpath_trace_format::emit::{
     MonoNanos, SpanContext, Stage, Telemetry, WallNanos, fault, uuid,
@@ -44,18 +44,24 @@ pub(crate) enum Outcome {
 }
 
 /// Why a request gets none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SessionError {
     /// As many as are allowed are live.
     Full {
         limit: usize,
     },
-    Channel(ChannelError),
+    Channel(Failure),
+}
+
+impl From<Failure> for SessionError {
+    fn from(failure: Failure) -> Self {
+        Self::Channel(failure)
+    }
 }
 
 impl From<ChannelError> for SessionError {
     fn from(error: ChannelError) -> Self {
-        Self::Channel(error)
+        Self::Channel(error.into())
     }
 }
 
@@ -136,11 +142,16 @@ impl Sessions {
                     None => None,
                 }
             }
-            Single::Making(made) => Some(made.clone()),
-            Single::None => None,
+            // A maker whose task is gone (it panicked) will never tell.
+            Single::Making(made) if made.has_changed().is_ok() => Some(made.clone()),
+            Single::None | Single::Making(_) => None,
         };
         if let Some(mut made) = making {
-            self.wait_for_channel(parent.as_ref()).await?;
+            if !self.channels.is_absent() {
+                // Only for the span: what the maker says is what counts. Without a
+                // channel its failure is on the way, and another start would be in vain.
+                let _ = self.wait_for_channel(parent.as_ref()).await;
+            }
             let made = made
                 .wait_for(Option::is_some)
                 .await
@@ -190,7 +201,15 @@ impl Sessions {
                     // The next request gets a fresh one.
                     channel.kill();
                 }
-                Err(error.into())
+                let attempt = Attempt {
+                    channel_id: channel.id().to_owned(),
+                    span: channel.initialize_context(),
+                };
+                Err(Failure {
+                    error,
+                    attempt: Some(attempt),
+                }
+                .into())
             }
         }
     }
@@ -202,10 +221,7 @@ impl Sessions {
     }
 
     /// The wait for the channel, as the stage of a request.
-    async fn wait_for_channel(
-        &self,
-        parent: Option<&SpanContext>,
-    ) -> Result<Rc<Channel>, ChannelError> {
+    async fn wait_for_channel(&self, parent: Option<&SpanContext>) -> Result<Rc<Channel>, Failure> {
         let mut stage = self
             .telemetry
             .stage(spans::CHANNEL_WAIT, parent)
@@ -224,10 +240,10 @@ impl Sessions {
                 stage.end();
                 Ok(channel)
             }
-            Err(error) => {
-                stage.fail(error.code(), error.to_string());
+            Err(failure) => {
+                failure.mark(&mut stage);
                 stage.end();
-                Err(error)
+                Err(failure)
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Why there is no channel, or no answer from one; told to clients.
 
 use crate::http::Answer;
+use coldpath_trace_format::attributes as keys;
+use coldpath_trace_format::emit::{SpanContext, Stage};
 use serde_json::json;
 use std::time::Duration;
 
@@ -39,6 +41,44 @@ pub(crate) enum ChannelError {
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
+}
+
+/// Why somebody who waited for a channel gets none, and of which attempt that is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) error: ChannelError,
+    /// The attempt that failed; `None` when there was none.
+    pub(crate) attempt: Option<Attempt>,
+}
+
+/// One attempt to make a channel, as traces name it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Attempt {
+    pub(crate) channel_id: String,
+    /// Context of the span that failed: `channel.initialize`, or `channel.spawn`.
+    pub(crate) span: Option<SpanContext>,
+}
+
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
+        Self {
+            error,
+            attempt: None,
+        }
+    }
+}
+
+impl Failure {
+    /// Marks a stage that waited in vain, and joins it to the attempt.
+    pub(crate) fn mark(&self, stage: &mut Stage) {
+        stage.fail(self.error.code(), self.error.to_string());
+        if let Some(attempt) = &self.attempt {
+            stage.set(keys::CHANNEL_ID, attempt.channel_id.clone());
+            if let Some(span) = &attempt.span {
+                stage.link(span);
+            }
+        }
+    }
 }
 
 fn hint(detail: &str) -> String {

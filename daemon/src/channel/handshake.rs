@@ -1,9 +1,7 @@
 //! ACP `initialize`: what is asked of an agent and what its answer tells.
 
 use super::error::ChannelError;
-use coldpath_acp::messages::{
-    Implementation, InitializeRequest, InitializeResponse, PROTOCOL_VERSION,
-};
+use coldpath_acp::messages::{Implementation, InitializeRequest, PROTOCOL_VERSION};
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::{MonoNanos, Stage, WallNanos};
 use coldpath_trace_format::profile::handover::StartupProfile;
@@ -57,22 +55,28 @@ pub(crate) fn trace_meta(stage: &Stage) -> Map<String, Value> {
     meta
 }
 
-/// Reads the response; only another protocol version makes it unusable.
-pub(super) fn read(result: &RawValue) -> Result<InitializeResponse, ChannelError> {
+/// Reads the response's `_meta`. Only what is used is read: an agent whose other
+/// fields are odd can be worked with; one that speaks another version cannot.
+pub(super) fn read(result: &RawValue) -> Result<Map<String, Value>, ChannelError> {
     let invalid = |detail| ChannelError::Invalid {
         method: "initialize",
         detail,
     };
-    let response: InitializeResponse =
+    let mut response: Map<String, Value> =
         serde_json::from_str(result.get()).map_err(|error| invalid(error.to_string()))?;
-    if response.protocol_version == PROTOCOL_VERSION {
-        Ok(response)
-    } else {
-        Err(invalid(format!(
-            "it speaks ACP version {}, this daemon speaks {PROTOCOL_VERSION}",
-            response.protocol_version
-        )))
+    match response.get("protocolVersion") {
+        Some(version) if version.as_u64() == Some(PROTOCOL_VERSION.into()) => {}
+        Some(version) => {
+            return Err(invalid(format!(
+                "it speaks ACP version {version}, this daemon speaks {PROTOCOL_VERSION}"
+            )));
+        }
+        None => return Err(invalid("it names no protocolVersion".to_owned())),
     }
+    Ok(match response.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    })
 }
 
 /// When an agent was started and its answer was read.
@@ -198,5 +202,8 @@ mod tests {
             Err(ChannelError::Invalid { .. })
         ));
         assert!(read(&raw("[]")).is_err());
+        assert!(read(&raw("{}")).is_err());
+        let odd = r#"{"protocolVersion":1,"agentInfo":{"title":"x"},"authMethods":{},"_meta":[]}"#;
+        assert_eq!(read(&raw(odd)), Ok(Map::new()));
     }
 }

@@ -5,6 +5,7 @@
 //! no JSON-RPC are counted, kept for the error message, and otherwise ignored.
 
 use super::error::ChannelError;
+use super::outbox::Outbox;
 use super::process::{AgentProcess, Exit, Pipes};
 use crate::http::Token;
 use coldpath_acp::framing::{LineBuffer, MAX_LINE_BYTES};
@@ -12,15 +13,15 @@ use coldpath_acp::message::{self, Incoming, METHOD_NOT_FOUND, RpcError};
 use coldpath_trace_format::emit::{MonoNanos, SpanContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
-use tokio::sync::{Mutex, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// Bytes read at once: a pipe's default capacity.
@@ -43,7 +44,11 @@ type Answered = Result<Box<RawValue>, RpcError>;
 pub(crate) struct Channel {
     id: String,
     process: Rc<AgentProcess>,
-    stdin: Mutex<Option<pipe::Sender>>,
+    outbox: OnceCell<Outbox>,
+    /// Never shown to anybody who reads what the agent wrote.
+    token: Option<Token>,
+    /// What the agent did to its end of the connection.
+    fault: Cell<Option<&'static str>>,
     waiting: RefCell<HashMap<u64, oneshot::Sender<Answered>>>,
     next_id: Cell<u64>,
     closed: Cell<bool>,
@@ -77,7 +82,9 @@ impl Channel {
         let channel = Rc::new(Self {
             id,
             process,
-            stdin: Mutex::new(Some(stdin)),
+            outbox: OnceCell::new(),
+            token,
+            fault: Cell::new(None),
             waiting: RefCell::default(),
             next_id: Cell::new(0),
             closed: Cell::new(false),
@@ -86,8 +93,16 @@ impl Channel {
             heard_all: watch::Sender::new(false),
             initialize: RefCell::default(),
         });
+        let theirs = Rc::downgrade(&channel);
+        let outbox = Outbox::new(stdin, async move {
+            if let Some(channel) = theirs.upgrade() {
+                channel.end_for("it closed its input");
+            }
+        });
+        // Set once, just made.
+        let _ = channel.outbox.set(outbox);
         tokio::task::spawn_local(Rc::clone(&channel).read_stdout(stdout));
-        tokio::task::spawn_local(Rc::clone(&channel).read_stderr(stderr, token));
+        tokio::task::spawn_local(Rc::clone(&channel).read_stderr(stderr));
         Ok(channel)
     }
 
@@ -127,12 +142,8 @@ impl Channel {
         let (answer, answered) = oneshot::channel();
         self.waiting.borrow_mut().insert(id, answer);
         let exchange = async {
-            if self.closed.get()
-                || self
-                    .send(&message::request(id, method, params))
-                    .await
-                    .is_err()
-            {
+            let line = message::request(id, method, params);
+            if self.closed.get() || self.send(line).await.is_err() {
                 return Err(self.closed_error(method).await);
             }
             match answered.await {
@@ -140,7 +151,7 @@ impl Channel {
                 Ok(Err(error)) => Err(ChannelError::Refused {
                     method,
                     code: error.code,
-                    message: quote(&error.message),
+                    message: self.quote(&error.message),
                 }),
                 Err(_) => Err(self.closed_error(method).await),
             }
@@ -157,11 +168,21 @@ impl Channel {
         })
     }
 
-    async fn send(&self, line: &[u8]) -> io::Result<()> {
-        match self.stdin.lock().await.as_mut() {
-            Some(stdin) => stdin.write_all(line).await,
+    async fn send(&self, line: Vec<u8>) -> io::Result<()> {
+        match self.outbox.get() {
+            Some(outbox) => outbox.send(line).await,
             None => Err(io::ErrorKind::BrokenPipe.into()),
         }
+    }
+
+    /// An agent that closed one end is of no use; one that stays is ended.
+    fn end_for(self: &Rc<Self>, fault: &'static str) {
+        if self.fault.get().is_none() {
+            self.fault.set(Some(fault));
+        }
+        self.close();
+        let channel = Rc::clone(self);
+        tokio::task::spawn_local(async move { channel.stop().await });
     }
 
     /// Why the connection is gone: how the agent ended, where it is known soon.
@@ -173,8 +194,12 @@ impl Channel {
             let _ = timeout(LAST_WORDS_GRACE, heard_all.wait_for(|all| *all)).await;
         }
         let how = match exit {
-            Ok(Exit::Unknown) | Err(_) => "it closed its output".to_owned(),
-            Ok(exit) => exit.to_string(),
+            Ok(Exit::Unknown) | Err(_) => self.fault.get().unwrap_or("it was ended").to_owned(),
+            Ok(exit) => match self.fault.get() {
+                // Ended for that by this daemon: its exit says nothing of its own.
+                Some(fault) if matches!(exit, Exit::Signal(_)) => fault.to_owned(),
+                _ => exit.to_string(),
+            },
         };
         let noise = self.noise.borrow().describe();
         let detail = if noise.is_empty() {
@@ -188,10 +213,8 @@ impl Channel {
     /// Closes the connection and ends the process. Bounded.
     pub(crate) async fn stop(&self) {
         self.close();
-        // Whoever writes holds the lock for as long as the agent does not read;
-        // closing must not wait for that.
-        if let Ok(mut stdin) = self.stdin.try_lock() {
-            stdin.take();
+        if let Some(outbox) = self.outbox.get() {
+            outbox.close();
         }
         self.process.stop().await;
     }
@@ -215,19 +238,18 @@ impl Channel {
             lines.push(&buffer[..length]);
             while let Some(line) = lines.next_line() {
                 match line {
-                    Ok(line) => self.receive(&line).await,
-                    Err(error) => self.noise.borrow_mut().line(&error.to_string()),
+                    Ok(line) => self.receive(&line),
+                    Err(error) => self.noise.borrow_mut().line(error.to_string()),
                 }
             }
         }
         if let Some(line) = lines.finish() {
-            self.receive(&line).await;
+            self.receive(&line);
         }
-        // An agent without output is of no use; one that stays is ended.
-        self.stop().await;
+        self.end_for("it closed its output");
     }
 
-    async fn receive(&self, line: &[u8]) {
+    fn receive(&self, line: &[u8]) {
         match message::parse(line) {
             Ok(Incoming::Response { id, outcome }) => {
                 self.unanswered.set(0);
@@ -236,9 +258,14 @@ impl Channel {
                     .parse()
                     .ok()
                     .and_then(|id: u64| self.waiting.borrow_mut().remove(&id));
-                if let Some(waiting) = waiting {
+                match (waiting, outcome) {
                     // Whoever asked may have given up.
-                    let _ = waiting.send(outcome.map(RawValue::to_owned));
+                    (Some(waiting), outcome) => drop(waiting.send(outcome.map(RawValue::to_owned))),
+                    // An answer to nothing that was asked: the agent did not understand.
+                    (None, Err(error)) if id.get() == "null" => {
+                        self.noise.borrow_mut().line(self.quote(&error.to_string()));
+                    }
+                    (None, _) => {}
                 }
             }
             Ok(Incoming::Request { id, method, .. }) => {
@@ -246,38 +273,38 @@ impl Channel {
                     METHOD_NOT_FOUND,
                     format!("`{method}` is not offered by this client"),
                 );
-                // An agent that does not read its answer is found out by its next request.
-                let _ = self.send(&message::error_response(Some(id), &error)).await;
+                // An agent that asks and does not read gets no answer: reading it must
+                // go on.
+                if let Some(outbox) = self.outbox.get() {
+                    outbox.try_send(message::error_response(Some(id), &error));
+                }
             }
             // Session updates get their listeners with the events route.
             Ok(Incoming::Notification { .. }) => {}
-            Err(_) => self.noise.borrow_mut().line(&String::from_utf8_lossy(line)),
+            Err(_) => {
+                let text = self.quote(&String::from_utf8_lossy(line));
+                self.noise.borrow_mut().line(text);
+            }
         }
     }
 
-    async fn read_stderr(self: Rc<Self>, mut stderr: pipe::Receiver, token: Option<Token>) {
+    async fn read_stderr(self: Rc<Self>, mut stderr: pipe::Receiver) {
         let mut lines = LineBuffer::new(STDERR_LINE_MAX_BYTES);
         let mut buffer = vec![0; 8 * 1024];
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
             lines.push(&buffer[..length]);
             while let Some(line) = lines.next_line() {
-                self.pass_on(
-                    &line.unwrap_or_else(|error| format!("[{error}]").into_bytes()),
-                    token.as_ref(),
-                );
+                self.pass_on(&line.unwrap_or_else(|error| format!("[{error}]").into_bytes()));
             }
         }
         if let Some(line) = lines.finish() {
-            self.pass_on(&line, token.as_ref());
+            self.pass_on(&line);
         }
         self.heard_all.send_replace(true);
     }
 
-    fn pass_on(&self, line: &[u8], token: Option<&Token>) {
-        let mut text = String::from_utf8_lossy(line).into_owned();
-        if let Some(token) = token {
-            text = text.replace(token.reveal(), "[token]");
-        }
+    fn pass_on(&self, line: &[u8]) {
+        let text = self.redact(&String::from_utf8_lossy(line));
         // A fault line is for whoever waits for it.
         if cfg!(feature = "fault-points") && text.starts_with("fault ") {
             use std::io::Write as _;
@@ -289,16 +316,27 @@ impl Channel {
             self.process.pid().as_raw_nonzero(),
             escape(&text)
         ));
-        self.noise.borrow_mut().stderr = Some(text);
+        self.noise.borrow_mut().stderr = Some(quote(&text));
+    }
+
+    /// Text of the agent without this daemon's token, should it have got hold of it.
+    fn redact(&self, text: &str) -> String {
+        match &self.token {
+            Some(token) => text.replace(token.reveal(), "[token]"),
+            None => text.to_owned(),
+        }
+    }
+
+    fn quote(&self, text: &str) -> String {
+        quote(&self.redact(text))
     }
 }
 
 impl Noise {
-    fn line(&mut self, text: &str) {
+    /// Notes a line, quoted already.
+    fn line(&mut self, text: String) {
         self.lines += 1;
-        if self.first.is_none() {
-            self.first = Some(quote(text));
-        }
+        self.first.get_or_insert(text);
     }
 
     /// What the agent wrote instead of an answer; empty when it wrote nothing.
@@ -311,7 +349,7 @@ impl Noise {
             ));
         }
         if let Some(stderr) = &self.stderr {
-            parts.push(format!("its last words on stderr: {}", quote(stderr)));
+            parts.push(format!("its last words on stderr: {stderr}"));
         }
         parts.join("; ")
     }
@@ -354,8 +392,8 @@ mod tests {
     fn noise_names_its_first_line_and_the_last_of_stderr() {
         let mut noise = Noise::default();
         assert_eq!(noise.describe(), "");
-        noise.line("Welcome!");
-        noise.line("more");
+        noise.line("Welcome!".to_owned());
+        noise.line("more".to_owned());
         noise.stderr = Some("boom".to_owned());
         assert_eq!(
             noise.describe(),

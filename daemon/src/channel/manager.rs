@@ -2,7 +2,7 @@
 //! made, or make it. Single flight: work that was begun for one is shared by all,
 //! and nobody's leaving cancels it.
 
-use super::error::ChannelError;
+use super::error::{Attempt, ChannelError, Failure};
 use super::handshake::{self, Exchange};
 use super::live::Channel;
 use super::process::{AgentProcess, Family, KILL_GRACE, SpawnOrder, end_survivors, kill_survivors};
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 const REAP_EVERY: Duration = Duration::from_secs(30);
 
 /// Shared by everybody who waited.
-type Outcome = Result<Rc<Channel>, ChannelError>;
+type Outcome = Result<Rc<Channel>, Failure>;
 type Flight = watch::Receiver<Option<Outcome>>;
 
 /// How a request comes by its channel.
@@ -97,8 +97,10 @@ impl Ticket {
         match self.wait {
             Wait::Ready(outcome) => outcome,
             Wait::Flight(mut flight) => match flight.wait_for(Option::is_some).await {
-                Ok(outcome) => (*outcome).clone().unwrap_or(Err(ChannelError::Stopping)),
-                Err(_) => Err(ChannelError::Stopping),
+                Ok(outcome) => (*outcome)
+                    .clone()
+                    .unwrap_or(Err(ChannelError::Stopping.into())),
+                Err(_) => Err(ChannelError::Stopping.into()),
             },
         }
     }
@@ -145,7 +147,7 @@ impl Channels {
         if self.stopping.get() {
             return Ticket {
                 path: ChannelPath::Reused,
-                wait: Wait::Ready(Err(ChannelError::Stopping)),
+                wait: Wait::Ready(Err(ChannelError::Stopping.into())),
             };
         }
         let mut slot = self.slot.borrow_mut();
@@ -154,11 +156,12 @@ impl Channels {
                 path: ChannelPath::Reused,
                 wait: Wait::Ready(Ok(Rc::clone(channel))),
             },
-            Slot::Starting(flight) => Ticket {
+            // A flight whose task is gone (it panicked) will never land.
+            Slot::Starting(flight) if flight.has_changed().is_ok() => Ticket {
                 path: ChannelPath::Joined,
                 wait: Wait::Flight(flight.clone()),
             },
-            Slot::Empty | Slot::Live(_) => {
+            Slot::Empty | Slot::Live(_) | Slot::Starting(_) => {
                 let (announce, flight) = watch::channel(None);
                 *slot = Slot::Starting(flight.clone());
                 let channels = Rc::clone(self);
@@ -194,7 +197,7 @@ impl Channels {
     async fn start(
         self: &Rc<Self>,
         parent: Option<SpanContext>,
-    ) -> Result<(Rc<Channel>, Option<ProfileRecord>), ChannelError> {
+    ) -> Result<(Rc<Channel>, Option<ProfileRecord>), Failure> {
         let config = &self.services.config;
         let id = uuid::random();
         let begun = MonoNanos::now();
@@ -217,11 +220,7 @@ impl Channels {
         };
         let (channel, spawned) = match spawned {
             Ok(started) => started,
-            Err(error) => {
-                stage.fail(error.code(), error.to_string());
-                stage.end();
-                return Err(error);
-            }
+            Err(error) => return Err(failed(error, id, stage)),
         };
         stage.end();
         let mut stage = self
@@ -241,10 +240,7 @@ impl Channels {
             }
             Err(error) => {
                 channel.kill();
-                stage.fail(error.code(), error.to_string());
-                stage.end();
-                crate::log::warn(&error.to_string());
-                Err(error)
+                Err(failed(error, id, stage))
             }
         }
     }
@@ -361,7 +357,7 @@ impl Channels {
             .call("initialize", &request, deadline, config.initialize_timeout)
             .await?;
         let received = MonoNanos::now();
-        let response = handshake::read(&result)?;
+        let meta = handshake::read(&result)?;
         if !self.services.telemetry.is_on() {
             return Ok(None);
         }
@@ -370,7 +366,7 @@ impl Channels {
             received,
             spawned_at: self.services.telemetry.anchor().wall_at(spawned),
         };
-        let record = handover::read(&response.meta).map(|profile| {
+        let record = handover::read(&meta).map(|profile| {
             let mut record = handshake::note_profile(&profile, exchange, stage);
             record.channel_id = Some(channel.id().to_owned());
             if let Some(context) = stage.context() {
@@ -395,8 +391,14 @@ impl Channels {
     pub(crate) async fn stop(&self) {
         self.stopping.set(true);
         let alive: Vec<_> = self.alive.borrow().clone();
-        for channel in alive {
-            channel.stop().await;
+        // All at once: the graces of one must not be added to those of another.
+        let stops: Vec<_> = alive
+            .into_iter()
+            .map(|channel| tokio::task::spawn_local(async move { channel.stop().await }))
+            .collect();
+        for stop in stops {
+            // It only fails by a panic, which is told elsewhere.
+            let _ = stop.await;
         }
         let ending = self.ending.borrow_mut().take();
         if let Some(ending) = ending {
@@ -430,5 +432,23 @@ impl Channels {
         if self.alive.borrow().is_empty() && !survivors.iter().any(ProcessIdentity::is_running) {
             self.services.store.clear();
         }
+    }
+}
+
+/// Tells why an attempt failed, on its span, to people, and to those who wait.
+fn failed(error: ChannelError, id: String, mut stage: Stage) -> Failure {
+    stage.fail(error.code(), error.to_string());
+    let span = stage.context();
+    stage.end();
+    if error != ChannelError::Stopping {
+        crate::log::warn(&error.to_string());
+    }
+    let attempt = Attempt {
+        channel_id: id,
+        span,
+    };
+    Failure {
+        error,
+        attempt: Some(attempt),
     }
 }

@@ -10,10 +10,11 @@ mod error;
 mod handshake;
 mod live;
 mod manager;
+mod outbox;
 mod process;
 
 pub(crate) use command::AgentCommand;
-pub(crate) use error::ChannelError;
+pub(crate) use error::{Attempt, ChannelError, Failure};
 pub(crate) use handshake::trace_meta;
 pub(crate) use live::Channel;
 pub(crate) use manager::{Channels, Services};

@@ -142,7 +142,7 @@ impl AgentProcess {
         let raw = i32::try_from(child.id()).map_err(io::Error::other)?;
         let pid = Pid::from_raw(raw).ok_or_else(|| io::Error::other("pid 0"))?;
         // Not reaped yet, so the pid is still its own.
-        let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         #[expect(
             deprecated,
             reason = "its successor is unsafe; an OwnedFd keeps what that asks for"

@@ -110,7 +110,7 @@ impl App {
             finish_preheat(stage, &outcome);
             *app.preheat.borrow_mut() = match outcome {
                 Ok(_) => Preheat::Succeeded(took),
-                Err(error) => Preheat::Failed(took, error.to_string()),
+                Err(failure) => Preheat::Failed(took, failure.error.to_string()),
             };
         });
         self.parts.channels.end_survivors();
@@ -391,7 +391,7 @@ impl App {
                 Some("error"),
                 Some("ACP preheat did not produce a live channel".to_owned()),
             ),
-            Ok(Ok(Err(error))) => (Some("error"), Some(error.to_string())),
+            Ok(Ok(Err(failure))) => (Some("error"), Some(failure.error.to_string())),
             Ok(Err(_)) => (Some("error"), Some("ACP preheat failed".to_owned())),
             Err(_) => (
                 Some("timeout"),
@@ -421,11 +421,11 @@ impl Drop for Answering {
 
 fn finish_preheat(
     mut stage: Stage,
-    outcome: &Result<Rc<crate::channel::Channel>, crate::channel::ChannelError>,
+    outcome: &Result<Rc<crate::channel::Channel>, crate::channel::Failure>,
 ) {
     match outcome {
         Ok(channel) => stage.set(keys::CHANNEL_ID, channel.id().to_owned()),
-        Err(error) => stage.fail(error.code(), error.to_string()),
+        Err(failure) => failure.mark(&mut stage),
     }
     stage.end();
 }

@@ -62,7 +62,7 @@ pub(super) async fn create(
     let made =
         tokio::task::spawn_local(async move { sessions.get(scope, mcp_servers, parent).await })
             .await;
-    let made = made.unwrap_or(Err(SessionError::Channel(ChannelError::Stopping)));
+    let made = made.unwrap_or(Err(ChannelError::Stopping.into()));
     let answer = match made {
         Ok(granted) => {
             stage.set(keys::SESSION_ID, granted.session_id.clone());
@@ -78,10 +78,10 @@ pub(super) async fn create(
             );
             full(limit)
         }
-        Err(SessionError::Channel(error)) => {
+        Err(SessionError::Channel(failure)) => {
             stage.set(keys::SESSION_OUTCOME, "failed");
-            stage.fail(error.code(), error.to_string());
-            error.answer()
+            failure.mark(&mut stage);
+            failure.error.answer()
         }
     };
     (answer, stage)
