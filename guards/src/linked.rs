@@ -112,23 +112,15 @@ mod tests {
     use std::path::PathBuf;
 
     fn built() -> Built {
-        let package = |file: &str| BuiltPackage {
-            files: BTreeSet::from([PathBuf::from(file)]),
-            ..BuiltPackage::default()
-        };
-        Built {
-            packages: BTreeMap::from([
-                (
-                    "a".to_owned(),
-                    package("/t/deps/liba-0123456789abcdef.rlib"),
-                ),
-                (
-                    "b".to_owned(),
-                    package("/t/deps/libb-0123456789abcdef.rlib"),
-                ),
-            ]),
-            ..Built::default()
+        let mut built = Built::default();
+        for (id, file) in [
+            ("a", "/t/deps/liba-0123456789abcdef.rlib"),
+            ("b", "/t/deps/libb-0123456789abcdef.rlib"),
+        ] {
+            let package = built.packages.entry(id.to_owned()).or_default();
+            package.files.insert(PathBuf::from(file));
         }
+        built
     }
 
     #[test]

@@ -61,14 +61,14 @@ pub(crate) fn labels(graph: &Graph, named: Option<&Image<'_>>, presence: &Presen
 }
 
 impl Labels {
-    /// Functions whose exact path is `name`.
+    /// Functions whose exact path is `name`, or whose whole name it is: drop glue has no
+    /// other (`core::ptr::drop_in_place<a::T>`).
     pub(crate) fn find(&self, name: &str) -> Vec<usize> {
-        self.plain
-            .iter()
-            .enumerate()
-            .filter(|(_, names)| names.iter().any(|plain| plain == name))
-            .map(|(index, _)| index)
-            .collect()
+        let is_named = |index: &usize| {
+            self.plain[*index].iter().any(|plain| plain == name)
+                || self.display[*index].replace("::<", "<") == name
+        };
+        (0..self.display.len()).filter(is_named).collect()
     }
 
     /// Whether any function answers to `pattern`.
