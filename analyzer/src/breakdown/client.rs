@@ -61,6 +61,7 @@ pub fn client_window(client: Interval, request: &RunWindow) -> RunWindow {
         overlap: parts.overlap,
         outside: Nanos(request.interval.length().0 - shared),
         quantum: request.quantum,
+        request: request.request,
     }
 }
 
@@ -91,6 +92,7 @@ mod tests {
             overlap: Nanos(0),
             outside: Nanos(0),
             quantum: Nanos(1),
+            request: 1,
         }
     }
 

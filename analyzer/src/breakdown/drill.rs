@@ -136,6 +136,7 @@ mod tests {
             overlap: Nanos(0),
             outside: Nanos(0),
             quantum: Nanos(1),
+            request: 1,
         }
     }
 

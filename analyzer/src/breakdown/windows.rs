@@ -56,6 +56,23 @@ pub struct RunWindow {
     pub outside: Nanos,
     /// Finest difference that its times can show.
     pub quantum: Nanos,
+    /// Which of the run's cold requests it belongs to, from 1; 1 for what all share.
+    pub request: usize,
+}
+
+impl RunWindow {
+    /// Σ durations of its stages ÷ its own; `None` for an empty window. Above 1
+    /// stages run beside each other, and their durations must not be added up.
+    #[must_use]
+    pub fn overlap_factor(&self) -> Option<f64> {
+        let whole = self.interval.length().0;
+        let parts = self.stages.iter().flat_map(|stage| &stage.intervals);
+        let sum: i64 = parts
+            .filter_map(|part| part.within(self.interval))
+            .map(|part| part.length().0)
+            .sum();
+        (whole > 0).then(|| sum as f64 / whole as f64)
+    }
 }
 
 /// A window before it is cut.
@@ -72,12 +89,31 @@ struct Draft {
     length: Option<(Nanos, Placement)>,
 }
 
-/// All windows of a run, in the model's order.
+/// All windows of a run, in the model's order. With several cold requests each
+/// has its own windows; what they share is there once, with the first.
 #[must_use]
 pub fn windows(lens: &Lens<'_>, run: &Run<'_>, problems: &mut Problems) -> Vec<RunWindow> {
+    let mut found = windows_by(lens, run, problems, |_| true);
+    for (place, request) in run.cold_requests(lens).iter().enumerate().skip(1) {
+        let alone = run.with_only(request);
+        let own = windows_by(lens, &alone, problems, |rule| is_of_request(lens, rule));
+        found.extend(own.into_iter().map(|window| RunWindow {
+            request: place + 1,
+            ..window
+        }));
+    }
+    found
+}
+
+fn windows_by(
+    lens: &Lens<'_>,
+    run: &Run<'_>,
+    problems: &mut Problems,
+    wanted: impl Fn(&WindowRule) -> bool,
+) -> Vec<RunWindow> {
     let mut found: Vec<RunWindow> = Vec::new();
     let mut bare: Vec<RunWindow> = Vec::new();
-    for rule in &lens.model.windows {
+    for rule in lens.model.windows.iter().filter(|rule| wanted(rule)) {
         if found.iter().any(|window| window.name == rule.name)
             || is_shared_elsewhere(lens, run, rule)
         {
@@ -104,16 +140,21 @@ pub fn windows(lens: &Lens<'_>, run: &Run<'_>, problems: &mut Problems) -> Vec<R
 
 /// The process part is shared: only the first run of a process shows it.
 fn is_shared_elsewhere(lens: &Lens<'_>, run: &Run<'_>, rule: &WindowRule) -> bool {
-    let WindowSource::Span { span } = &rule.of else {
-        return false;
+    part_of(lens, rule) == Some(Part::Process) && !run.first_of_process
+}
+
+fn is_of_request(lens: &Lens<'_>, rule: &WindowRule) -> bool {
+    part_of(lens, rule) == Some(Part::Request)
+}
+
+/// The part of a run that a window's span belongs to.
+fn part_of(lens: &Lens<'_>, rule: &WindowRule) -> Option<Part> {
+    let (WindowSource::Span { span: kind } | WindowSource::Attribute { on: kind, .. }) = &rule.of
+    else {
+        return None;
     };
-    let part = lens
-        .model
-        .spans
-        .iter()
-        .find(|rule| rule.kind == *span)
-        .map(|rule| rule.part);
-    part == Some(Part::Process) && !run.first_of_process
+    let mut rules = lens.model.spans.iter();
+    rules.find(|rule| rule.kind == *kind).map(|rule| rule.part)
 }
 
 fn window(
@@ -191,11 +232,37 @@ fn frame(lens: &Lens<'_>, run: &Run<'_>, source: &WindowSource) -> Option<Frame>
 
 /// The stages that one rule gives.
 fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec<Draft> {
-    match (&rule.span, &rule.spans) {
-        (Some(kind), _) => vec![one_stage(lens, run, rule, kind)],
-        (None, Some(kind)) => family(lens, run, rule, kind),
-        (None, None) => from_attributes(lens, run, frame, rule),
+    match (&rule.span, &rule.spans, &rule.session_profile) {
+        (Some(kind), _, _) => vec![one_stage(lens, run, rule, kind)],
+        (None, Some(kind), _) => family(lens, run, rule, kind),
+        (None, None, Some(kind)) => from_session_profile(lens, run, rule, kind),
+        (None, None, None) => from_attributes(lens, run, frame, rule),
     }
+}
+
+/// Stages of the session profile that bears the session id of a span.
+fn from_session_profile(
+    lens: &Lens<'_>,
+    run: &Run<'_>,
+    rule: &StageRule,
+    kind: &str,
+) -> Vec<Draft> {
+    let session = run
+        .first(lens, kind)
+        .and_then(|span| lens.text(span, &lens.model.keys.session));
+    let mut profiles = lens.data.session_profiles.iter();
+    let profile = profiles.find(|profile| Some(profile.session.as_str()) == session);
+    let stages = profile.into_iter().flat_map(|profile| &profile.stages);
+    let draft = |(name, length): &(String, Nanos)| {
+        let mut stage = new_stage(rule, name);
+        stage.present = true;
+        stage.placed = true;
+        Draft {
+            stage,
+            length: Some((*length, Placement::End)),
+        }
+    };
+    stages.map(draft).collect()
 }
 
 /// A stage without any time yet.
@@ -338,6 +405,7 @@ fn cut(
         overlap: parts.overlap,
         outside,
         quantum: frame.quantum,
+        request: 1,
     }
 }
 

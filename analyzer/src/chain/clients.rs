@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 
 use crate::input::client::ClientRecord;
 use crate::model::lens::Lens;
-use crate::model::metric_rules::RecordRule;
+use crate::model::metric_rules::{RecordConcurrent, RecordRule};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Value, attribute};
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
-use super::Run;
+use super::{Request, Run};
 
 /// A run that starts later than this after the spawn is another process with
 /// the same pid: ten minutes, the longest phase the contract allows.
@@ -27,11 +27,11 @@ pub fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>) {
     };
     let sessions: Vec<_> = runs.iter().map(|run| sessions_of(lens, run)).collect();
     for record in &lens.data.clients {
-        let ids: Vec<_> = rule
-            .session
-            .iter()
-            .filter_map(|path| record.get(path))
-            .collect();
+        let lists = rule.concurrent.iter().flat_map(|each| {
+            (0..).map_while(move |place| record.get(&format!("{}.{place}", each.session)))
+        });
+        let single = rule.session.iter().filter_map(|path| record.get(path));
+        let ids: Vec<_> = single.chain(lists).collect();
         let by_session = (0..sessions.len()).find(|index| {
             runs[*index].record.is_none() && ids.iter().any(|id| sessions[*index].contains(id))
         });
@@ -62,14 +62,21 @@ pub fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>) {
 
 /// Every session id that a span or event of the run names.
 pub(crate) fn sessions_of<'a>(lens: &Lens<'a>, run: &Run<'_>) -> BTreeSet<&'a str> {
-    let Some(key) = lens.data.names.find(&lens.model.keys.session) else {
-        return BTreeSet::new();
-    };
     let below = run
         .requests
         .iter()
         .flat_map(|request| request.below.values().flatten());
-    let spans = below.chain(run.channel.values().flatten());
+    sessions_below(lens, below.chain(run.channel.values().flatten()))
+}
+
+/// Every session id that one of these spans or its events names.
+fn sessions_below<'a, 's>(
+    lens: &Lens<'a>,
+    spans: impl Iterator<Item = &'s SpanIndex>,
+) -> BTreeSet<&'a str> {
+    let Some(key) = lens.data.names.find(&lens.model.keys.session) else {
+        return BTreeSet::new();
+    };
     let values = spans.flat_map(|span: &SpanIndex| {
         let span = lens.data.span(*span);
         let events = span
@@ -111,17 +118,66 @@ pub fn start_of(lens: &Lens<'_>, record: &ClientRecord) -> Option<Timestamp> {
     instant(record, &lens.model.client.record.as_ref()?.start)
 }
 
-/// The cold request as the client saw it: from its own span, else its record.
+/// A cold request as the client saw it: from the client's span above it, else
+/// from its record. `alone` says that the run had no other cold request.
 #[must_use]
-pub fn window_of(lens: &Lens<'_>, run: &Run<'_>) -> Option<Interval> {
+pub fn window_of(
+    lens: &Lens<'_>,
+    run: &Run<'_>,
+    request: &Request,
+    of: Concurrent,
+) -> Option<Interval> {
     let client = &lens.model.client;
-    if let Some(span) = client.span.as_ref().and_then(|kind| run.first(lens, kind)) {
-        return Some(lens.data.span(span).interval);
+    if let Some(name) = &client.span {
+        let kind = lens.kind(name);
+        let mut above = lens.tree.ancestors(request.span);
+        let own = above.find(|above| lens.kind_of(*above) == kind);
+        let only = || match of {
+            Concurrent::Alone => run.first(lens, name),
+            Concurrent::OneOf => None,
+        };
+        if let Some(span) = own.or_else(only) {
+            return Some(lens.data.span(span).interval);
+        }
     }
     let rule = client.record.as_ref()?;
     let record = run.record?;
-    let length = Nanos::from_decimal_ms(record.get(&rule.duration)?)?;
+    let own = rule
+        .concurrent
+        .as_ref()
+        .and_then(|each| duration_of_one(lens, record, each, request));
+    let whole = || match of {
+        Concurrent::Alone => record.get(&rule.duration),
+        Concurrent::OneOf => None,
+    };
+    let length = Nanos::from_decimal_ms(own.or_else(whole)?)?;
     Some(Interval::starting(start_of(lens, record)?, length))
+}
+
+/// Whether a cold request had others beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrent {
+    /// It was the only one: what the client says of the run is about it.
+    Alone,
+    /// It was one of several: only what names it is about it.
+    OneOf,
+}
+
+/// The duration that stands at the place of the request's session in a list.
+fn duration_of_one<'a>(
+    lens: &Lens<'_>,
+    record: &'a ClientRecord,
+    each: &RecordConcurrent,
+    request: &Request,
+) -> Option<&'a str> {
+    let own = sessions_below(lens, request.below.values().flatten());
+    for place in 0.. {
+        let session = record.get(&format!("{}.{place}", each.session))?;
+        if own.contains(session) {
+            return record.get(&format!("{}.{place}", each.duration));
+        }
+    }
+    None
 }
 
 /// Whether a record says that no session was made.

@@ -105,6 +105,29 @@ impl Run<'_> {
             .find(|request| request.outcome == Outcome::Created)
     }
 
+    /// The requests that met a cold channel: the first that made a session, and
+    /// those that made one and began before that one had ended.
+    #[must_use]
+    pub fn cold_requests(&self, lens: &Lens<'_>) -> Vec<&Request> {
+        let Some(first) = self.cold() else {
+            return Vec::new();
+        };
+        let end = lens.data.span(first.span).interval.end();
+        let cold = |request: &&Request| {
+            request.outcome == Outcome::Created && lens.data.span(request.span).start() < end
+        };
+        self.requests.iter().filter(cold).collect()
+    }
+
+    /// The same run as if `request` had been its only one.
+    #[must_use]
+    pub fn with_only(&self, request: &Request) -> Self {
+        Self {
+            requests: vec![request.clone()],
+            ..self.clone()
+        }
+    }
+
     /// Whether the run's stages enter the statistics.
     #[must_use]
     pub fn counts(&self) -> bool {

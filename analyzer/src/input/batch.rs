@@ -7,6 +7,7 @@ use crate::trace::names::Names;
 use crate::trace::span::{Attributes, Resource, ResourceIndex, Span};
 
 use super::client::ClientRecord;
+use super::manifest::Manifest;
 use super::profile::{PhaseProfile, SessionProfile};
 
 /// Records in the order of reading, with the problems met.
@@ -24,6 +25,10 @@ pub struct Batch {
     pub session_profiles: Vec<SessionProfile>,
     /// Client records.
     pub clients: Vec<ClientRecord>,
+    /// Manifests of experiments.
+    pub manifests: Vec<Manifest>,
+    /// Documents of this project that hold no measurement.
+    pub documents: usize,
     /// Records by kind.
     pub counts: Counts,
     /// What was wrong.
@@ -33,6 +38,14 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// How many records there are of all kinds.
+    #[must_use]
+    pub fn holdings(&self) -> u64 {
+        let own = self.clients.len() + self.manifests.len() + self.documents;
+        let counts = self.counts;
+        counts.spans + counts.logs + counts.metrics + counts.profiles + own as u64
+    }
+
     /// The index of a resource with these attributes.
     pub fn resource(&mut self, attributes: Attributes) -> ResourceIndex {
         let new = Resource { attributes };

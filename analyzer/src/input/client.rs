@@ -1,7 +1,7 @@
 //! Client records: one JSON object with what a client measured in one run.
 //!
 //! Numbers are kept as the text they were written in, under dotted paths
-//! (`rss_at_listener.total_kib`), so that an epoch time in milliseconds keeps its
+//! (`rss_at_listener.total_kib`, `session_ids.0`), so that an epoch time in milliseconds keeps its
 //! nanoseconds. Which path means what is the model's matter.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,10 @@ use super::record::parse;
 
 /// Objects nested deeper than this are not entered; client records have two levels.
 const DEPTH_MAX: usize = 4;
+
+/// Items of a list beyond this are not kept; a client asks for a handful of
+/// sessions at once.
+const LIST_MAX: usize = 64;
 
 /// One client record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +58,12 @@ pub fn read(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
                         format!("{path}.{key}")
                     };
                     open.push((path, field, depth + 1));
+                }
+            }
+            Some(b'[') if depth < DEPTH_MAX => {
+                let items: Vec<&RawValue> = parse(text.as_bytes())?;
+                for (place, item) in items.into_iter().take(LIST_MAX).enumerate() {
+                    open.push((format!("{path}.{place}"), item, depth + 1));
                 }
             }
             Some(b'{' | b'[' | b'n') | None => {}

@@ -11,6 +11,7 @@ pub mod client;
 pub mod decode;
 pub mod js_sdk;
 pub mod lenient;
+pub mod manifest;
 pub mod otlp;
 pub mod profile;
 pub mod record;
@@ -25,6 +26,9 @@ use crate::problems::{Code, Place};
 use batch::Batch;
 use sources::{Source, SourceError};
 use split::{Piece, Splitter};
+
+/// Larger manifests are not read: one of 10,000 runs has a tenth of it.
+const MANIFEST_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What is known about one input, for the report's provenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +54,41 @@ pub fn read_all(
     let mut files = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let problems = std::mem::take(&mut batch.problems);
+        let before = batch.holdings();
         files.push(source.with_bytes(stdin, |name, reader| {
             read_one(name, index, reader, &mut batch)
         })?);
+        let own = std::mem::replace(&mut batch.problems, problems);
+        if matches!(source, Source::Listed(_))
+            && batch.holdings() == before
+            && own.iter().all(|(code, _)| is_no_trace(code))
+        {
+            batch.counts.not_traces += 1;
+        } else {
+            batch.problems.merge(own);
+        }
+    }
+    for path in sources::manifests_beside(sources) {
+        read_manifest(&path, &mut batch);
     }
     Ok((files, batch))
+}
+
+/// Whether a problem says that a file is something else, not that it is damaged.
+fn is_no_trace(code: Code) -> bool {
+    matches!(code, Code::Garbage | Code::UnknownRecord)
+}
+
+/// Reads a manifest that nobody named; what is wrong with it is nobody's problem.
+fn read_manifest(path: &std::path::Path, batch: &mut Batch) {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(MANIFEST_MAX_BYTES).read_to_end(&mut bytes));
+    if read.is_ok() && record::is_manifest(&bytes) {
+        // A manifest that cannot be read leaves provenance as it was.
+        let _ = manifest::read(&bytes, batch);
+    }
 }
 
 /// Reads one stream of bytes as file number `file`.

@@ -7,7 +7,7 @@ use crate::problems::{Code, Place};
 
 use super::batch::Batch;
 use super::lenient::Text;
-use super::{client, js_sdk, otlp, profile};
+use super::{client, js_sdk, manifest, otlp, profile};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,7 @@ enum Kind {
     PhaseProfile,
     SessionProfile,
     Client,
+    Manifest,
     /// A document of this project that holds no measurement, such as a manifest.
     OwnDocument,
     Empty,
@@ -108,6 +109,7 @@ impl Keys {
         let all = |flags: u32| self.seen & flags == flags;
         match &self.schema {
             Some(schema) if schema == profile::SCHEMA => return Kind::PhaseProfile,
+            Some(schema) if schema == manifest::SCHEMA => return Kind::Manifest,
             Some(schema) if schema.starts_with("coldpath.") => return Kind::OwnDocument,
             _ => {}
         }
@@ -137,6 +139,12 @@ impl Keys {
     }
 }
 
+/// Whether a document is a manifest.
+#[must_use]
+pub fn is_manifest(bytes: &[u8]) -> bool {
+    parse::<Keys>(bytes).is_ok_and(|keys| keys.kind() == Kind::Manifest)
+}
+
 /// Reads one value into `batch`.
 ///
 /// # Errors
@@ -160,7 +168,11 @@ pub fn read(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), String>
         Kind::PhaseProfile => profile::read_phases(bytes, place, batch),
         Kind::SessionProfile => profile::read_session(bytes, batch),
         Kind::Client => client::read(bytes, batch),
-        Kind::OwnDocument => Ok(()),
+        Kind::Manifest => manifest::read(bytes, batch),
+        Kind::OwnDocument => {
+            batch.documents += 1;
+            Ok(())
+        }
         Kind::Empty => {
             let reason = "`{}`: the exporter could not print this record";
             batch.problems.add(Code::EmptyRecord, Some(place), reason);

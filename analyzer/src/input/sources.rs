@@ -3,13 +3,14 @@
 //! Only names are handled here; nothing looks at an extension except the
 //! listing of a folder, which takes `*.json`, `*.jsonl` and `*.gz`.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::InputFile;
+use super::{InputFile, manifest};
 
 /// Extensions that a folder's listing takes.
 const FOLDER_EXTENSIONS: [&str; 3] = ["json", "jsonl", "gz"];
@@ -22,8 +23,10 @@ const FOLDER_DEPTH_MAX: usize = 8;
 pub enum Source {
     /// Standard input, written `-`.
     Stdin,
-    /// A file.
+    /// A file that was named, by itself or through a glob.
     File(PathBuf),
+    /// A file that the listing of a folder found: nobody said that it holds traces.
+    Listed(PathBuf),
 }
 
 /// Why the inputs cannot be read at all.
@@ -71,14 +74,17 @@ pub enum SourceError {
 /// # Errors
 /// [`SourceError`] for a name that leads to nothing.
 pub fn expand(names: &[PathBuf]) -> Result<Vec<Source>, SourceError> {
-    let mut sources = Vec::new();
+    let mut sources: Vec<Source> = Vec::new();
+    let mut seen = BTreeSet::new();
     for name in names {
         for source in expand_one(name)? {
-            if !sources.contains(&source) {
-                sources.push(source);
-            } else if source == Source::Stdin {
-                return Err(SourceError::StdinTwice);
+            if !seen.insert(source.path().map(Path::to_owned)) {
+                if source == Source::Stdin {
+                    return Err(SourceError::StdinTwice);
+                }
+                continue;
             }
+            sources.push(source);
         }
     }
     Ok(sources)
@@ -138,10 +144,32 @@ fn folder(name: &Path) -> Result<Vec<Source>, SourceError> {
         let name = name.display().to_string();
         return Err(SourceError::EmptyFolder { name });
     }
-    Ok(paths.into_iter().map(Source::File).collect())
+    Ok(paths.into_iter().map(Source::Listed).collect())
+}
+
+/// Manifests that lie beside files which were named without them.
+#[must_use]
+pub fn manifests_beside(sources: &[Source]) -> Vec<PathBuf> {
+    let read: BTreeSet<&Path> = sources.iter().filter_map(Source::path).collect();
+    let folders: BTreeSet<&Path> = read.iter().filter_map(|path| path.parent()).collect();
+    let manifests = folders
+        .into_iter()
+        .map(|folder| folder.join(manifest::FILE_NAME));
+    manifests
+        .filter(|path| !read.contains(path.as_path()) && path.is_file())
+        .collect()
 }
 
 impl Source {
+    /// The file's path; none for standard input.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdin => None,
+            Self::File(path) | Self::Listed(path) => Some(path),
+        }
+    }
+
     /// Opens the source and hands its name and bytes to `read`.
     ///
     /// # Errors
@@ -153,7 +181,7 @@ impl Source {
     ) -> Result<InputFile, SourceError> {
         match self {
             Self::Stdin => read("-", stdin),
-            Self::File(path) => {
+            Self::File(path) | Self::Listed(path) => {
                 let name = path.display().to_string();
                 match File::open(path) {
                     Ok(mut file) => read(&name, &mut file),

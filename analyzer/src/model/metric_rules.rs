@@ -34,6 +34,18 @@ pub struct RecordRule {
     pub duration: String,
     /// When the session was made.
     pub success: RecordSuccess,
+    /// Lists with one entry for each of several concurrent requests.
+    pub concurrent: Option<RecordConcurrent>,
+}
+
+/// Lists of a record that belong together by place.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordConcurrent {
+    /// Path of the session ids.
+    pub session: String,
+    /// Path of the durations in milliseconds.
+    pub duration: String,
 }
 
 /// How a record names the process it drove.
@@ -54,6 +66,46 @@ pub struct RecordSuccess {
     pub path: String,
     /// The value.
     pub equals: String,
+}
+
+/// Something else that varied between the runs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CovariateRule {
+    /// Name in reports.
+    pub name: String,
+    /// Whether it can explain a slow run at all.
+    pub role: Role,
+    /// Source: this attribute of the span `on`.
+    pub attribute: Option<String>,
+    /// Kind of that span.
+    pub on: Option<String>,
+    /// Source: path in the client's record.
+    pub record: Option<String>,
+    /// Path of a value to divide by, which makes an amount a rate.
+    pub per: Option<String>,
+}
+
+/// What a covariate can say.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It was there before the run, or comes from elsewhere: it may explain.
+    Covariate,
+    /// The run itself brings it about, in whole or part: it says how a run was
+    /// slow and never why.
+    Mediator,
+}
+
+impl Role {
+    /// The role as it stands in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Covariate => "covariate",
+            Self::Mediator => "mediator",
+        }
+    }
 }
 
 /// An end-to-end figure.

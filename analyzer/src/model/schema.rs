@@ -7,8 +7,8 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::chain_rules::{Chain, Closing, Join, Measured, Sched};
-use super::metric_rules::{Client, MetricRule, MetricSource};
-use super::window_rules::{DrillRule, GroupRule, WindowRule, WindowSource};
+use super::metric_rules::{Client, CovariateRule, MetricRule, MetricSource};
+use super::window_rules::{DrillRule, GroupRule, PathRule, WindowRule, WindowSource, WrapperRule};
 
 /// Version of the model format that this program reads.
 pub const SCHEMA: u32 = 1;
@@ -78,6 +78,14 @@ pub struct Model {
     /// Stages that another window explains.
     #[serde(default)]
     pub drill_through: Vec<DrillRule>,
+    /// Attributes that say which way a request went.
+    #[serde(default, rename = "path")]
+    pub paths: Vec<PathRule>,
+    /// How a program between the daemon and its agent is recognised.
+    pub wrapper: Option<WrapperRule>,
+    /// What else varied between the runs.
+    #[serde(default, rename = "covariate")]
+    pub covariates: Vec<CovariateRule>,
     /// What the client saw.
     pub client: Client,
     /// End-to-end figures.
@@ -234,9 +242,15 @@ impl Model {
         });
         let stages = self.windows.iter().flat_map(|window| &window.stages);
         let stages = stages.flat_map(|stage| {
-            [&stage.span, &stage.spans, &stage.on, &stage.sched_from]
-                .into_iter()
-                .flatten()
+            [
+                &stage.span,
+                &stage.spans,
+                &stage.on,
+                &stage.sched_from,
+                &stage.session_profile,
+            ]
+            .into_iter()
+            .flatten()
         });
         let metrics = self
             .metrics
@@ -252,6 +266,11 @@ impl Model {
             .iter()
             .flat_map(|measured| std::iter::once(&measured.kind).chain(&measured.session));
         let drills = self.drill_through.iter().map(|drill| &drill.explained_by);
+        let paths = self.paths.iter().map(|path| &path.of);
+        let wrapper = self.wrapper.iter();
+        let wrapper = wrapper.flat_map(|rule| std::iter::once(&rule.covered_by).chain(&rule.agent));
+        let covariates = self.covariates.iter().flat_map(|rule| &rule.on);
+        let drills = drills.chain(paths).chain(wrapper).chain(covariates);
         let single = [&chain.request, &chain.created_by].into_iter();
         let single = single
             .chain(chain.foreign_agent.iter().map(|rule| &rule.kind))

@@ -91,6 +91,9 @@ pub struct StageRule {
     pub span: Option<String>,
     /// Source: spans of this kind, one stage for each rest of the name.
     pub spans: Option<String>,
+    /// Source: the session profile with the session id of the first span of this
+    /// kind, one stage for each of its stages.
+    pub session_profile: Option<String>,
     /// Source: an attribute.
     pub attribute: Option<String>,
     /// Source: attributes with this start, one stage for each rest of the key.
@@ -107,6 +110,36 @@ pub struct StageRule {
     /// Kind of the span whose scheduler figures classify this stage, because
     /// the stage itself waits for another process.
     pub sched_from: Option<String>,
+}
+
+/// An attribute whose values are counted over the complete runs: which way a
+/// request went.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathRule {
+    /// Name in reports.
+    pub name: String,
+    /// Kind of the span; the first of a run counts, of a request's spans those
+    /// of each cold request.
+    pub of: String,
+    /// The attribute.
+    pub attribute: String,
+}
+
+/// How a program between the daemon and its agent is recognised.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrapperRule {
+    /// Window that the agent itself timed, from its own start.
+    pub window: String,
+    /// Kind of the daemon's span that covers the same.
+    pub covered_by: String,
+    /// Kind of the agent's span whose resource names its parent process.
+    pub agent: Option<String>,
+    /// Resource attribute with the parent's id.
+    pub parent_pid: Option<String>,
+    /// Resource attribute with the daemon's own id.
+    pub pid: Option<String>,
 }
 
 /// A named sum of stages.
@@ -143,6 +176,7 @@ impl StageRule {
         let sources = [
             &self.span,
             &self.spans,
+            &self.session_profile,
             &self.attribute,
             &self.attribute_prefix,
         ];

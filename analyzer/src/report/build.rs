@@ -4,23 +4,21 @@
 use std::collections::BTreeSet;
 
 use crate::breakdown::client::{self, client_window};
-use crate::breakdown::windows::{RunWindow, StageTime, UNATTRIBUTED, windows};
+use crate::breakdown::windows::{RunWindow, windows as run_windows};
+use crate::chain::clients::{self, Concurrent};
 use crate::chain::metrics::{Figure, figure};
-use crate::chain::{ChainState, Run, clients};
+use crate::chain::{ChainState, Run};
 use crate::input::InputFile;
 use crate::model::lens::Lens;
 use crate::model::window_rules::Unit;
 use crate::problems::Problems;
-use crate::stats::attribution;
-use crate::stats::quantile::{Definition, median};
-use crate::trace::span::Value;
+use crate::stats::quantile::Definition;
 use crate::units::Nanos;
 
 use super::cohorts::{self, Table};
 use super::{
-    Amount, Incomplete, Input, Joins, Ordered, PlaceReport, ProblemReport, Provenance, Records,
-    Report, RunReport, RunWindowReport, Runs, SCHEMA, SchedReport, WindowReport, explain, findings,
-    summary,
+    Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA,
+    covariates, explain, findings, paths, provenance, summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -36,14 +34,53 @@ pub struct Read<'a> {
 /// One run with everything computed of it.
 pub(super) struct Row<'a> {
     pub(super) run: &'a Run<'a>,
+    /// The run as each further cold request alone would have made it.
+    others: Vec<Run<'a>>,
     pub(super) windows: Vec<RunWindow>,
     pub(super) figures: Vec<Figure>,
+    /// Column of the latency that stages are correlated with.
+    latency: Option<usize>,
 }
 
-impl Row<'_> {
-    /// The window of this name, where the run has it.
-    pub(super) fn window(&self, name: &str) -> Option<&RunWindow> {
-        self.windows.iter().find(|window| window.name == name)
+impl<'a> Row<'a> {
+    /// The windows of this name: one, or one for each cold request.
+    pub(super) fn all<'r, 'n>(
+        &'r self,
+        name: &'n str,
+    ) -> impl Iterator<Item = &'r RunWindow> + use<'r, 'n, 'a> {
+        self.windows
+            .iter()
+            .filter(move |window| window.name == name)
+    }
+
+    /// The window of this name of one cold request; what all share, for each.
+    pub(super) fn window(&self, name: &str, request: usize) -> Option<&RunWindow> {
+        let of = |wanted: usize| self.all(name).find(|window| window.request == wanted);
+        of(request).or_else(|| of(1))
+    }
+
+    /// The run as one cold request alone would have made it, from 1.
+    pub(super) fn view(&self, request: usize) -> &Run<'a> {
+        let other = request.checked_sub(2).and_then(|at| self.others.get(at));
+        other.unwrap_or(self.run)
+    }
+
+    /// The run once for each of its cold requests.
+    pub(super) fn views(&self) -> impl Iterator<Item = &Run<'a>> {
+        std::iter::once(self.run).chain(&self.others)
+    }
+
+    /// What the client waited for one cold request, in nanoseconds.
+    pub(super) fn latency(&self, request: usize) -> Option<f64> {
+        if !self.others.is_empty() {
+            let mut own = self.all(client::WINDOW);
+            let own = own.find(|window| window.request == request)?;
+            return Some(own.interval.length().0 as f64);
+        }
+        match &self.figures[self.latency?] {
+            Figure::Value(value) => Some(*value as f64),
+            _ => None,
+        }
     }
 }
 
@@ -57,7 +94,11 @@ pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Defi
         .map(|run| row(lens, run, &mut problems))
         .collect();
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
-    let windows = window_reports(lens, &complete, definition);
+    let windows = windows::window_reports(lens, &complete, definition);
+    let measured: Vec<&Row<'_>> = rows
+        .iter()
+        .filter(|row| row.run.failure.is_none())
+        .collect();
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
     let mut metrics: Vec<_> = lens
         .model
@@ -79,8 +120,8 @@ pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Defi
     let comparisons = cohorts::comparisons(&table, &cohorts);
     let mut report = Report {
         schema: SCHEMA,
-        provenance: provenance(lens, read.command, read.files),
-        input: input(lens, read.files, &problems),
+        provenance: provenance::provenance(lens, read.command, read.files),
+        input: provenance::input(lens, read.files, &problems),
         model: lens.model.name.clone(),
         quantile: definition.name(),
         runs: run_reports(lens, runs, &rows),
@@ -97,28 +138,55 @@ pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Defi
             .iter()
             .filter_map(|rule| explain::group(rule, &complete))
             .collect(),
-        covariates: Vec::new(),
+        paths: lens
+            .model
+            .paths
+            .iter()
+            .filter_map(|rule| paths::path(lens, rule, &complete))
+            .collect(),
+        covariates: covariates::covariates(lens, &measured, latency_column(lens)),
         windows,
         cohorts,
         comparisons,
         findings: Vec::new(),
     };
-    report.findings = findings::findings(&report, &complete);
+    report.findings = findings::findings(lens, &report, &complete);
     report
+}
+
+/// Column of the metric that stages are correlated with.
+fn latency_column(lens: &Lens<'_>) -> Option<usize> {
+    let latency = &lens.model.client.latency;
+    lens.model
+        .metrics
+        .iter()
+        .position(|rule| rule.name == *latency)
 }
 
 fn row<'a>(lens: &Lens<'_>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a> {
     let mut found = if run.chain == ChainState::NotTraced {
         Vec::new()
     } else {
-        windows(lens, run, problems)
+        run_windows(lens, run, problems)
     };
     let main = lens.model.windows.first().map(|rule| &rule.name);
-    let request = found.iter().find(|window| Some(&window.name) == main);
-    if let (Some(client), Some(request)) = (clients::window_of(lens, run), request) {
-        let window = client_window(client, request);
-        found.push(window);
+    let cold = run.cold_requests(lens);
+    let alone = match cold.len() {
+        0 | 1 => Concurrent::Alone,
+        _ => Concurrent::OneOf,
+    };
+    for (place, request) in cold.iter().enumerate() {
+        let mut windows = found.iter();
+        let window =
+            windows.find(|window| Some(&window.name) == main && window.request == place + 1);
+        if let (Some(client), Some(window)) =
+            (clients::window_of(lens, run, request, alone), window)
+        {
+            let window = client_window(client, window);
+            found.push(window);
+        }
     }
+    let others = cold.iter().skip(1).map(|request| run.with_only(request));
     let figures = lens
         .model
         .metrics
@@ -127,8 +195,10 @@ fn row<'a>(lens: &Lens<'_>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a
         .collect();
     Row {
         run,
+        others: others.collect(),
         windows: found,
         figures,
+        latency: latency_column(lens),
     }
 }
 
@@ -159,6 +229,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>]) -> Runs {
 fn run_report(lens: &Lens<'_>, row: &Row<'_>) -> RunReport {
     let windows = row.windows.iter().map(|window| RunWindowReport {
         name: window.name.clone(),
+        request: window.request,
         total_ns: window.interval.length().0,
         stages: Ordered(
             window
@@ -215,198 +286,5 @@ fn profile_joins(lens: &Lens<'_>, runs: &[Run<'_>]) -> Joins {
     Joins {
         joined: joined.count() + own.count(),
         of: lens.data.session_profiles.len() + lens.data.profiles.len(),
-    }
-}
-
-/// Every window of the complete runs, in the order of the first run that has it.
-fn window_reports(lens: &Lens<'_>, rows: &[&Row<'_>], definition: Definition) -> Vec<WindowReport> {
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    for rule in &lens.model.windows {
-        if !names.iter().any(|(name, _)| *name == rule.name) {
-            names.push((&rule.name, &rule.title));
-        }
-    }
-    names.push((client::WINDOW, "Request as the client saw it"));
-    let column = lens
-        .model
-        .metrics
-        .iter()
-        .position(|rule| rule.name == lens.model.client.latency);
-    let report = |(name, title): (&str, &str)| {
-        let mine: Vec<(&RunWindow, &Row<'_>)> = rows
-            .iter()
-            .filter_map(|row| Some((row.windows.iter().find(|window| window.name == name)?, *row)))
-            .collect();
-        let latency: Vec<Option<f64>> = mine
-            .iter()
-            .map(|(_, row)| match column.map(|column| &row.figures[column]) {
-                Some(Figure::Value(value)) => Some(*value as f64),
-                _ => None,
-            })
-            .collect();
-        (!mine.is_empty()).then(|| window_report(lens, name, title, &mine, &latency, definition))
-    };
-    names.into_iter().filter_map(report).collect()
-}
-
-fn window_report(
-    lens: &Lens<'_>,
-    name: &str,
-    title: &str,
-    mine: &[(&RunWindow, &Row<'_>)],
-    latency: &[Option<f64>],
-    definition: Definition,
-) -> WindowReport {
-    let totals: Vec<f64> = mine
-        .iter()
-        .map(|(window, _)| window.interval.length().0 as f64)
-        .collect();
-    let near = attribution::windows(&totals);
-    let summarise = |name: &str, times: &[f64], present: usize| {
-        let samples = summary::StageSamples {
-            times,
-            totals: &totals,
-            latency,
-            latency_name: &lens.model.client.latency,
-            windows: &near,
-        };
-        summary::stage(name, present, &samples, definition)
-    };
-    let stages = stage_names(mine).into_iter().map(|stage| {
-        let found: Vec<Option<&StageTime>> = mine
-            .iter()
-            .map(|(window, _)| window.stages.iter().find(|found| found.name == stage))
-            .collect();
-        let times: Vec<f64> = found
-            .iter()
-            .map(|stage| stage.map_or(0.0, |stage| stage.time.0 as f64))
-            .collect();
-        let present = found.iter().flatten().filter(|stage| stage.present).count();
-        let mut report = summarise(&stage, &times, present);
-        report.sched = sched(lens, &found, mine);
-        report
-    });
-    let rest: Vec<f64> = mine
-        .iter()
-        .map(|(window, _)| window.unattributed.0 as f64)
-        .collect();
-    WindowReport {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        quantum: mine
-            .iter()
-            .map(|(window, _)| window.quantum)
-            .max()
-            .unwrap_or(Nanos(1)),
-        n: mine.len(),
-        total: summary::totals(&totals, definition),
-        stages: stages.collect(),
-        unattributed: summarise(UNATTRIBUTED, &rest, mine.len()),
-    }
-}
-
-/// Names of all stages, by their mean place in the runs that have them.
-fn stage_names(mine: &[(&RunWindow, &Row<'_>)]) -> Vec<String> {
-    let mut places: Vec<(String, f64, f64)> = Vec::new();
-    for (window, _) in mine {
-        for (place, stage) in window.stages.iter().enumerate() {
-            match places.iter_mut().find(|(name, _, _)| *name == stage.name) {
-                Some((_, sum, count)) => {
-                    *sum += place as f64;
-                    *count += 1.0;
-                }
-                None => places.push((stage.name.clone(), place as f64, 1.0)),
-            }
-        }
-    }
-    places.sort_by(|a, b| {
-        (a.1 / a.2)
-            .total_cmp(&(b.1 / b.2))
-            .then_with(|| a.0.cmp(&b.0))
-    });
-    places.into_iter().map(|(name, _, _)| name).collect()
-}
-
-/// Medians of the scheduler figures of a stage's spans, or of the span that
-/// stands for it; `None` unless every run that has the stage has them.
-fn sched(
-    lens: &Lens<'_>,
-    found: &[Option<&StageTime>],
-    mine: &[(&RunWindow, &Row<'_>)],
-) -> Option<SchedReport> {
-    let rule = lens.model.sched.as_ref()?;
-    let (mut cpu, mut runq, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
-    let mut from = None;
-    for (stage, (_, row)) in found.iter().zip(mine) {
-        let Some(stage) = stage.filter(|stage| stage.present) else {
-            continue;
-        };
-        let span = match &stage.sched_from {
-            Some(kind) => {
-                from = Some(kind.clone());
-                row.run.first(lens, kind)?
-            }
-            None => *stage.spans.first()?,
-        };
-        let read = |key: &str| lens.attribute(span, key).and_then(Value::number);
-        let (on, waiting) = (read(&rule.cpu)?, read(&rule.runq)?);
-        cpu.push(on);
-        runq.push(waiting);
-        // The two clocks differ by a tick at most; below it nothing was blocked.
-        blocked.push((lens.data.span(span).interval.length().0 as f64 - on - waiting).max(0.0));
-    }
-    let middle = |values: &[f64]| median(values).map(Nanos::rounded);
-    Some(SchedReport {
-        from,
-        cpu: middle(&cpu)?,
-        runq: middle(&runq)?,
-        blocked: middle(&blocked)?,
-    })
-}
-
-fn provenance(lens: &Lens<'_>, command: &[String], files: &[InputFile]) -> Provenance {
-    use coldpath_trace_format::attributes::{SERVICE_NAME, SERVICE_VERSION};
-    let mut versions = BTreeSet::new();
-    for span in lens.data.indices() {
-        if let (Some(name), Some(version)) = (
-            lens.resource_text(span, SERVICE_NAME),
-            lens.resource_text(span, SERVICE_VERSION),
-        ) {
-            versions.insert(format!("{name} {version}"));
-        }
-    }
-    let own = format!("analyze {}", env!("CARGO_PKG_VERSION"));
-    Provenance {
-        command: command.to_vec(),
-        versions: std::iter::once(own).chain(versions).collect(),
-        inputs_sha256: files.iter().map(|file| file.sha256.clone()).collect(),
-        ..Provenance::default()
-    }
-}
-
-fn input(lens: &Lens<'_>, files: &[InputFile], problems: &Problems) -> Input {
-    let counts = lens.data.counts;
-    let problem = |(code, tally): (crate::problems::Code, &crate::problems::Tally)| ProblemReport {
-        code: code.name(),
-        count: tally.count,
-        message: tally.message.clone(),
-        first: tally.first.map(|place| PlaceReport {
-            file: files
-                .get(place.file as usize)
-                .map_or_else(String::new, |file| file.name.clone()),
-            line: place.line,
-            byte: place.byte,
-        }),
-    };
-    Input {
-        files: files.len(),
-        bytes: files.iter().map(|file| file.bytes).sum(),
-        records: Records {
-            spans: counts.spans,
-            logs: counts.logs,
-            metrics: counts.metrics,
-            profiles: counts.profiles,
-        },
-        problems: problems.iter().map(problem).collect(),
     }
 }

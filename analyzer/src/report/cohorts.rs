@@ -20,6 +20,14 @@ use super::{Amount, CohortReport, Comparison, ShiftReport, millionth, summary};
 /// Name by which an experiment calls its control arm.
 const CONTROL: &str = "control";
 
+/// Whether a cohort is the control: its name is the word, or has it as a part
+/// (`busy-control-0.21.2`).
+fn is_control(cohort: &str) -> bool {
+    cohort
+        .split(|char: char| !char.is_alphanumeric())
+        .any(|part| part == CONTROL)
+}
+
 /// Runs with their figures, one row a run, one figure a metric.
 pub struct Table<'a> {
     /// The runs that count, warm-ups excluded.
@@ -30,14 +38,14 @@ pub struct Table<'a> {
     pub rules: &'a [MetricRule],
 }
 
-/// Cohorts of the table: the one named `control` first, then by name. Empty
+/// Cohorts of the table: those named `control` first, then by name. Empty
 /// when there is only one.
 #[must_use]
 pub fn cohorts(table: &Table<'_>, definition: Definition) -> Vec<CohortReport> {
     let mut members: BTreeMap<(bool, &str), Vec<usize>> = BTreeMap::new();
     for (index, run) in table.runs.iter().enumerate() {
         members
-            .entry((run.cohort != CONTROL, &run.cohort))
+            .entry((!is_control(&run.cohort), &run.cohort))
             .or_default()
             .push(index);
     }

@@ -11,7 +11,10 @@ use super::{CoverReport, DrillReport, GroupReport, PhaseReport, summary};
 
 /// The stage of `rule` and the phases over it; `None` when no run has both.
 pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
-    let drills = rows.iter().filter_map(|row| drill_of(rule, row));
+    let drills = rows.iter().flat_map(|row| {
+        let windows = row.all(&rule.window);
+        windows.filter_map(|window| drill_of(rule, row, window))
+    });
     let drills: Vec<(Drill, Nanos)> = drills.filter(|(drill, _)| drill.stage.0 > 0).collect();
     let quantum = drills.iter().map(|(_, quantum)| *quantum).max()?;
     let wholes: Vec<f64> = drills
@@ -39,12 +42,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
 }
 
 /// The drill of one run, with the clock quantum of its window.
-fn drill_of(rule: &DrillRule, row: &Row<'_>) -> Option<(Drill, Nanos)> {
-    let window = row.window(&rule.window)?;
+fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow) -> Option<(Drill, Nanos)> {
     let mut stages = window.stages.iter();
     let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
     Some((
-        drill(window, stage, row.window(&rule.phases)?),
+        drill(window, stage, row.window(&rule.phases, window.request)?),
         window.quantum,
     ))
 }
@@ -90,10 +92,7 @@ fn middle(values: &[f64]) -> Option<Nanos> {
 
 /// The sum of the stages of `rule`; `None` when no run has the window.
 pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> {
-    let windows: Vec<&RunWindow> = rows
-        .iter()
-        .filter_map(|row| row.window(&rule.window))
-        .collect();
+    let windows: Vec<&RunWindow> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
     let sum = |window: &&RunWindow| {
         let members = window
             .stages

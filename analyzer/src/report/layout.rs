@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use crate::breakdown::client;
 use crate::units::Nanos;
 
+use super::covariates::Covariate;
+use super::findings::parts_of;
 use super::numbers::{NONE, amount, coefficient, escape, or_none, percent, signed_time, time};
+use super::paths::{PathReport, PathValue};
 use super::{
     Amount, CohortReport, Comparison, DrillReport, MetricReport, Report, StageReport, WindowReport,
 };
@@ -50,6 +53,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(groups(report));
     all.extend(scheduler(report));
     all.extend(correlations(report));
+    all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
     all
@@ -96,7 +100,11 @@ fn coverage(report: &Report) -> Section {
         let joins = runs.profile_joins;
         let _ = write!(second, "; profile joins {}/{}", joins.joined, joins.of);
     }
+    if report.input.not_traces > 0 {
+        let _ = write!(second, "; {} files hold no trace", report.input.not_traces);
+    }
     let mut lines = vec![first, second];
+    lines.extend(report.paths.iter().map(path));
     lines.extend(runs.incomplete.iter().map(|one| {
         format!(
             "{} lacks {}",
@@ -109,6 +117,55 @@ fn coverage(report: &Report) -> Section {
         lines,
         ..Section::default()
     }
+}
+
+/// Which way the requests went, in one line.
+fn path(path: &PathReport) -> String {
+    let value = |value: &PathValue| {
+        let mut text = format!(
+            "{} {}/{}",
+            value
+                .value
+                .as_deref()
+                .map_or_else(|| NONE.to_owned(), escape),
+            value.n,
+            path.n
+        );
+        // Where a minority went another way, which it was is worth knowing.
+        if value.n * 2 < path.n && !value.runs.is_empty() {
+            let _ = write!(text, " ({})", escape(&value.runs.join(", ")));
+        }
+        text
+    };
+    let values: Vec<String> = path.values.iter().map(value).collect();
+    format!("{}: {}", escape(&path.name), values.join(", "))
+}
+
+fn covariates(report: &Report) -> Option<Section> {
+    let row = |one: &Covariate| {
+        vec![
+            escape(&one.name),
+            one.role.to_owned(),
+            one.n.to_string(),
+            or_none(one.pearson, coefficient),
+            or_none(one.spearman, coefficient),
+            or_none(one.p, |p| format!("{p:.3}")),
+            one.reason.clone().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = report.covariates.iter().map(row).collect();
+    let with = report.covariates.first().map(|one| &one.with)?;
+    let note =
+        "mediator: the run itself brings it about; it says how a run was slow and explains nothing";
+    Some(Section {
+        title: format!("What else goes along with {with} (within cohorts)"),
+        lines: Vec::new(),
+        grid: Some(Grid {
+            head: head(&["name", "role", "n", "Pearson", "Spearman", "p (Holm)", ""]),
+            rows,
+        }),
+        notes: vec![note.to_owned()],
+    })
 }
 
 fn metrics(title: &str, metrics: &[MetricReport]) -> Section {
@@ -220,7 +277,14 @@ fn window(window: &WindowReport) -> Section {
         rows,
     };
     Section {
-        title: format!("{} (n = {})", window.title, window.n),
+        title: if window.runs == window.n {
+            format!("{} (n = {})", window.title, window.n)
+        } else {
+            format!(
+                "{} (n = {} in {} runs)",
+                window.title, window.n, window.runs
+            )
+        },
         lines: Vec::new(),
         grid: Some(grid),
         notes: Vec::new(),
@@ -238,16 +302,22 @@ fn scheduler(report: &Report) -> Option<Section> {
         let show = |value| time(value, window.quantum);
         for stage in &window.stages {
             let Some(sched) = &stage.sched else { continue };
-            let mut name = format!("{} / {}", escape(&window.name), escape(&stage.name));
-            if let Some(from) = &sched.from {
-                let _ = write!(name, " (of {})", escape(from));
-            }
-            rows.push(vec![
-                name,
-                show(sched.cpu),
-                show(sched.runq),
-                show(sched.blocked),
-            ]);
+            let name = format!("{} / {}", escape(&window.name), escape(&stage.name));
+            rows.push(match (&sched.from, parts_of(sched)) {
+                // Another process's times are not parts of this stage: only their
+                // proportions say what is waited for.
+                (Some(from), Some(parts)) => {
+                    let [cpu, runq, blocked] = parts.map(percent);
+                    vec![name, escape(from), cpu, runq, blocked]
+                }
+                _ => vec![
+                    name,
+                    "itself".to_owned(),
+                    show(sched.cpu),
+                    show(sched.runq),
+                    show(sched.blocked),
+                ],
+            });
         }
     }
     (!rows.is_empty()).then(|| Section {
@@ -255,7 +325,7 @@ fn scheduler(report: &Report) -> Option<Section> {
             .to_owned(),
         lines: Vec::new(),
         grid: Some(Grid {
-            head: head(&["window / stage", "running", "waiting", "blocked"]),
+            head: head(&["window / stage", "of", "running", "waiting", "blocked"]),
             rows,
         }),
         notes: Vec::new(),

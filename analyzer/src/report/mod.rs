@@ -7,12 +7,16 @@
 
 pub mod build;
 pub mod cohorts;
+pub mod covariates;
 pub mod explain;
 pub mod findings;
 pub mod layout;
 pub mod numbers;
+pub mod paths;
+pub mod provenance;
 pub mod render;
 pub mod summary;
+pub mod windows;
 
 use serde::Serialize as SerializeDerive;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -80,8 +84,10 @@ pub struct Report {
     pub drill_through: Vec<DrillReport>,
     /// Named sums of stages.
     pub groups: Vec<GroupReport>,
+    /// Which way the requests went.
+    pub paths: Vec<paths::PathReport>,
     /// What else varied between the runs.
-    pub covariates: Vec<Covariate>,
+    pub covariates: Vec<covariates::Covariate>,
     /// Cohorts, when there are several; the control first.
     pub cohorts: Vec<CohortReport>,
     /// Every two cohorts compared in pairs.
@@ -112,6 +118,8 @@ pub struct Provenance {
 pub struct Input {
     /// Files.
     pub files: usize,
+    /// Files of a folder that hold nothing to read and were passed over.
+    pub not_traces: u64,
     /// Bytes as they stand on disk.
     pub bytes: u64,
     /// Records by kind.
@@ -220,6 +228,8 @@ pub struct RunReport {
 pub struct RunWindowReport {
     /// Name.
     pub name: String,
+    /// Which of the run's concurrent cold requests it belongs to, from 1.
+    pub request: usize,
     /// Length, nanoseconds.
     pub total_ns: i64,
     /// Exclusive time of each stage, nanoseconds.
@@ -283,8 +293,17 @@ pub struct WindowReport {
     /// Finest difference that its times can show.
     #[serde(skip)]
     pub quantum: Nanos,
-    /// Runs that have it.
+    /// How many there are: one a run, or one for each of its cold requests.
     pub n: usize,
+    /// Runs that have it.
+    pub runs: usize,
+    /// Median of Σ durations of the stages ÷ the window.
+    pub overlap_factor: Option<f64>,
+    /// Median of the time that more than one stage covers.
+    #[serde(skip)]
+    pub overlap: Option<Nanos>,
+    /// The slowest tenth of the runs, the slowest first.
+    pub slow_runs: Vec<String>,
     /// Its length.
     pub total: Totals,
     /// Its stages.
@@ -413,13 +432,6 @@ pub struct GroupReport {
     pub p50: Option<Nanos>,
     /// Median over runs of sum ÷ window.
     pub share_p50: Option<f64>,
-}
-
-/// Something else that varied between the runs.
-#[derive(Clone, Debug, SerializeDerive)]
-pub struct Covariate {
-    /// Name.
-    pub name: String,
 }
 
 /// One cohort.

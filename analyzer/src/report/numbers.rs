@@ -67,14 +67,17 @@ fn decimals(quantum: Nanos, unit: f64) -> usize {
 /// Rounds half away from zero, as people do by hand, not half to even.
 fn rounded(value: f64, digits: usize) -> f64 {
     let scale = 10f64.powi(i32::try_from(digits).unwrap_or(0));
-    (value * scale).round() / scale
+    let rounded = (value * scale).round() / scale;
+    // Minus zero would print its sign.
+    if rounded == 0.0 { 0.0 } else { rounded }
 }
 
 /// A signed time, for differences.
 #[must_use]
 pub fn signed_time(value: Nanos, quantum: Nanos) -> String {
     let text = time(value, quantum);
-    if value.0 > 0 {
+    let zero = text.starts_with("0 ") || text == "0";
+    if value.0 > 0 && !zero {
         format!("+{text}")
     } else {
         text
@@ -159,6 +162,7 @@ mod tests {
         check(23_456, 1, "23.46 µs");
         check(168_000, 10_000, "168 µs");
         check(400_000, 1_000_000, "0 ms");
+        check(-400_000, 1_000_000, "0 ms");
         check(0, 1, "0");
         check(-23_456, 1, "-23.46 µs");
     }

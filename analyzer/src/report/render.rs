@@ -146,7 +146,7 @@ fn markdown_text(text: &str) -> String {
 
 /// Text columns stand left, numbers right.
 fn is_text(column: usize, head: &str) -> bool {
-    column == 0 || matches!(head, "of" | "first" | "reason" | "")
+    column == 0 || matches!(head, "of" | "role" | "first" | "reason" | "")
 }
 
 fn draw(grid: &Grid, style: TableStyle) -> String {

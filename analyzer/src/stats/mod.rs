@@ -12,6 +12,7 @@ pub mod order_interval;
 pub mod quantile;
 pub mod signed_rank;
 pub mod variance;
+pub mod within;
 
 /// Why a statistic is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

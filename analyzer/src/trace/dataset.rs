@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use crate::input::batch::Batch;
 use crate::input::client::ClientRecord;
+use crate::input::manifest::Manifest;
 use crate::input::profile::{PhaseProfile, SessionProfile};
 use crate::problems::{Code, Problems};
 
@@ -28,6 +29,8 @@ pub struct Counts {
     pub metrics: u64,
     /// Phase profiles and session profiles.
     pub profiles: u64,
+    /// Files of a folder that held nothing to read.
+    pub not_traces: u64,
 }
 
 /// Everything that was read, in canonical order.
@@ -45,6 +48,8 @@ pub struct Dataset {
     pub session_profiles: Vec<SessionProfile>,
     /// Client records, by label.
     pub clients: Vec<ClientRecord>,
+    /// Manifests, sorted.
+    pub manifests: Vec<Manifest>,
     /// Records read.
     pub counts: Counts,
 }
@@ -60,6 +65,7 @@ impl Dataset {
             mut profiles,
             mut session_profiles,
             mut clients,
+            mut manifests,
             counts,
             mut problems,
             ..
@@ -72,6 +78,8 @@ impl Dataset {
         session_profiles.dedup();
         clients.sort_by(|a, b| a.values().cmp(b.values()));
         clients.dedup();
+        manifests.sort();
+        manifests.dedup();
         let dataset = Self {
             names,
             spans,
@@ -79,6 +87,7 @@ impl Dataset {
             profiles,
             session_profiles,
             clients,
+            manifests,
             counts,
         };
         (dataset, problems)

@@ -1,0 +1,72 @@
+//! Where a report came from and what was read for it.
+
+use std::collections::BTreeSet;
+
+use crate::input::InputFile;
+use crate::model::lens::Lens;
+use crate::problems::{Code, Problems, Tally};
+
+use super::{Input, PlaceReport, ProblemReport, Provenance, Records};
+
+/// Versions, checksums, and what the experiment's manifest says of its host.
+pub(super) fn provenance(lens: &Lens<'_>, command: &[String], files: &[InputFile]) -> Provenance {
+    use coldpath_trace_format::attributes::{SERVICE_NAME, SERVICE_VERSION};
+    let mut versions = BTreeSet::new();
+    let names = &lens.data.names;
+    for resource in &lens.data.resources {
+        let text = |key: &str| {
+            let value = crate::trace::span::attribute(&resource.attributes, names.find(key)?)?;
+            lens.data.text(value)
+        };
+        if let (Some(name), Some(version)) = (text(SERVICE_NAME), text(SERVICE_VERSION)) {
+            versions.insert(format!("{name} {version}"));
+        }
+    }
+    let own = format!("analyze {}", env!("CARGO_PKG_VERSION"));
+    let manifests = &lens.data.manifests;
+    // Of several experiments, only what they agree on is said.
+    let agreed = |read: fn(&crate::input::manifest::Manifest) -> &Option<String>| {
+        let mut values = manifests.iter().map(read);
+        let first = values.next()?.clone()?;
+        values
+            .all(|value| value.as_ref() == Some(&first))
+            .then_some(first)
+    };
+    Provenance {
+        command: command.to_vec(),
+        versions: std::iter::once(own).chain(versions).collect(),
+        inputs_sha256: files.iter().map(|file| file.sha256.clone()).collect(),
+        host: agreed(|manifest| &manifest.host),
+        boot_id: agreed(|manifest| &manifest.boot_id),
+        seed: agreed(|manifest| &manifest.seed),
+    }
+}
+
+/// Files, records and problems.
+pub(super) fn input(lens: &Lens<'_>, files: &[InputFile], problems: &Problems) -> Input {
+    let counts = lens.data.counts;
+    let problem = |(code, tally): (Code, &Tally)| ProblemReport {
+        code: code.name(),
+        count: tally.count,
+        message: tally.message.clone(),
+        first: tally.first.map(|place| PlaceReport {
+            file: files
+                .get(place.file as usize)
+                .map_or_else(String::new, |file| file.name.clone()),
+            line: place.line,
+            byte: place.byte,
+        }),
+    };
+    Input {
+        files: files.len(),
+        not_traces: counts.not_traces,
+        bytes: files.iter().map(|file| file.bytes).sum(),
+        records: Records {
+            spans: counts.spans,
+            logs: counts.logs,
+            metrics: counts.metrics,
+            profiles: counts.profiles,
+        },
+        problems: problems.iter().map(problem).collect(),
+    }
+}
