@@ -6,8 +6,9 @@
 //! was given to somebody else is never touched.
 
 use coldpath_trace_format::emit::file::make_private_dir;
+use coldpath_trace_format::env as vars;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -73,29 +74,29 @@ impl Store {
             .take(SPAWNED_MAX_BYTES)
             .read_to_string(&mut text);
         let boot = boot_id();
-        let survivors: Vec<_> = text
+        let entries: Vec<_> = text
             .lines()
             .filter_map(|line| parse_line(line, &boot))
-            .filter(ProcessIdentity::is_running)
             .collect();
+        let survivors = survivors(&entries);
         rustix::fs::ftruncate(&spawned, 0).map_err(|error| refuse(error.into()))?;
         let store = Self {
             _lock: lock,
             spawned,
         };
-        for survivor in &survivors {
+        for entry in entries.iter().filter(|_| !survivors.is_empty()) {
             // This daemon may be killed too before they are gone.
-            store.record(*survivor).map_err(refuse)?;
+            store.record(entry.leader, entry.channel).map_err(refuse)?;
         }
         Ok((store, survivors))
     }
 
-    /// Notes an agent that was started, or one that was found running.
-    pub(crate) fn record(&self, process: ProcessIdentity) -> io::Result<()> {
+    /// Notes an agent that was started, and the channel that its environment names.
+    pub(crate) fn record(&self, leader: ProcessIdentity, channel: &str) -> io::Result<()> {
         let line = format!(
-            "{} {} {}\n",
-            process.pid.as_raw_nonzero(),
-            process.start_ticks,
+            "{} {} {} {channel}\n",
+            leader.pid.as_raw_nonzero(),
+            leader.start_ticks,
             boot_id()
         );
         (&self.spawned).write_all(line.as_bytes())
@@ -120,13 +121,67 @@ impl ProcessIdentity {
         stat(self.pid).is_some_and(|(start, state)| start == self.start_ticks && state != 'Z')
     }
 
-    /// Sends a signal to the process group that it leads, if it is still this process.
-    pub(crate) fn signal_group(&self, signal: Signal) {
+    /// Sends a signal to it and to the process group that it leads, if it leads one
+    /// and is still this process. A pid is not given away while a group has its number.
+    pub(crate) fn signal(&self, signal: Signal) {
         if self.is_running() {
             // It may have ended in between: nothing is left to signal then.
             let _ = kill_process_group(self.pid, signal);
+            let _ = kill_process(self.pid, signal);
         }
     }
+}
+
+/// One line of the file.
+#[derive(Debug)]
+struct Entry<'a> {
+    leader: ProcessIdentity,
+    channel: &'a str,
+}
+
+/// Agents that still run, and processes whose environment names their channel: an
+/// agent that is gone may have left some, in its group or out of it.
+fn survivors(entries: &[Entry<'_>]) -> Vec<ProcessIdentity> {
+    let mut found: Vec<_> = entries
+        .iter()
+        .map(|entry| entry.leader)
+        .filter(ProcessIdentity::is_running)
+        .collect();
+    if entries.is_empty() {
+        // The usual start: nothing was left, and /proc is not walked.
+        return found;
+    }
+    let marks: Vec<_> = entries
+        .iter()
+        .map(|entry| format!("{}={}", vars::CHANNEL, entry.channel).into_bytes())
+        .collect();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return found;
+    };
+    for name in processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+        let Some(pid) = name
+            .parse()
+            .ok()
+            .filter(|raw| *raw > 0)
+            .and_then(Pid::from_raw)
+        else {
+            continue;
+        };
+        // What belongs to somebody else cannot be read, and is none of ours.
+        let Ok(environment) = std::fs::read(format!("/proc/{name}/environ")) else {
+            continue;
+        };
+        if environment
+            .split(|byte| *byte == 0)
+            .any(|variable| marks.iter().any(|mark| mark == variable))
+        {
+            found.extend(
+                ProcessIdentity::of(pid)
+                    .filter(|process| process.is_running() && !found.contains(process)),
+            );
+        }
+    }
+    found
 }
 
 fn stat(pid: Pid) -> Option<(u64, char)> {
@@ -137,13 +192,18 @@ fn stat(pid: Pid) -> Option<(u64, char)> {
     Some((fields.nth(18)?.parse().ok()?, state))
 }
 
-fn parse_line(line: &str, boot: &str) -> Option<ProcessIdentity> {
+fn parse_line<'a>(line: &'a str, boot: &str) -> Option<Entry<'a>> {
     let mut fields = line.split(' ');
     let raw: i32 = fields.next()?.parse().ok().filter(|raw| *raw > 0)?;
     let pid = Pid::from_raw(raw)?;
     let start_ticks = fields.next()?.parse().ok()?;
     // Pids and ticks of an earlier boot say nothing about this one.
-    (fields.next()? == boot).then_some(ProcessIdentity { pid, start_ticks })
+    let same_boot = fields.next()? == boot;
+    let channel = fields.next().filter(|channel| !channel.is_empty())?;
+    same_boot.then_some(Entry {
+        leader: ProcessIdentity { pid, start_ticks },
+        channel,
+    })
 }
 
 fn boot_id() -> String {
@@ -171,15 +231,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(dir.path()).unwrap();
         let own = ProcessIdentity::of(rustix::process::getpid()).unwrap();
-        store.record(own).unwrap();
+        store.record(own, "channel").unwrap();
         store
-            .record(ProcessIdentity {
-                start_ticks: own.start_ticks + 1,
-                ..own
-            })
+            .record(
+                ProcessIdentity {
+                    start_ticks: own.start_ticks + 1,
+                    ..own
+                },
+                "channel",
+            )
             .unwrap();
         (&store.spawned)
-            .write_all(b"garbage\n0 1 x\n-5 1 x\n1 1 another-boot\n")
+            .write_all(b"garbage\n0 1 x y\n-5 1 x y\n1 1 another-boot y\n1 1\n")
             .unwrap();
         drop(store);
         let (store, survivors) = Store::open(dir.path()).unwrap();
@@ -192,12 +255,39 @@ mod tests {
             "named until somebody says that they ended"
         );
         store.clear();
-        store.record(own).unwrap();
+        store.record(own, "channel").unwrap();
         drop(store);
         let text = std::fs::read_to_string(dir.path().join("spawned")).unwrap();
         assert!(text.starts_with(char::is_numeric), "{text:?}");
         let (store, _) = Store::open(dir.path()).unwrap();
         store.clear();
+        drop(store);
+        assert_eq!(Store::open(dir.path()).unwrap().1, []);
+    }
+
+    #[test]
+    fn a_process_that_an_agent_left_is_found_by_its_channel() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path()).unwrap();
+        let gone = ProcessIdentity {
+            start_ticks: u64::MAX,
+            pid: rustix::process::getpid(),
+        };
+        let channel = coldpath_trace_format::emit::uuid::random();
+        store.record(gone, &channel).unwrap();
+        drop(store);
+        let mut left = std::process::Command::new("cat")
+            .env(vars::CHANNEL, &channel)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(left.id().cast_signed()).unwrap();
+        let (store, survivors) = Store::open(dir.path()).unwrap();
+        let found: Vec<_> = survivors.iter().map(|process| process.pid).collect();
+        survivors[0].signal(Signal::KILL);
+        left.wait().unwrap();
+        assert_eq!(found, [pid]);
         drop(store);
         assert_eq!(Store::open(dir.path()).unwrap().1, []);
     }

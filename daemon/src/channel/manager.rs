@@ -15,6 +15,7 @@ use coldpath_trace_format::emit::{
 use coldpath_trace_format::profile::{ProfileRecord, handover};
 use coldpath_trace_format::{attributes as keys, env as vars, spans};
 use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -265,7 +266,7 @@ impl Channels {
             .locate(&config.workspace)
             .map_err(ChannelError::Spawn)?;
         let stamp = SpawnStamp::now(self.services.telemetry.anchor());
-        let variables = self.variables(stage, stamp);
+        let variables = self.variables(id, stage, stamp);
         let order = SpawnOrder {
             program: &program,
             arguments: config.agent.arguments(),
@@ -291,7 +292,7 @@ impl Channels {
     /// and the slot when it ends.
     async fn attend(self: Rc<Self>, channel: Rc<Channel>, process: Rc<AgentProcess>) {
         if let Some(identity) = process.identity()
-            && let Err(error) = self.services.store.record(identity)
+            && let Err(error) = self.services.store.record(identity, channel.id())
         {
             crate::log::warn(&format!(
                 "cannot note agent {} in the state directory: {error}",
@@ -320,7 +321,12 @@ impl Channels {
 
     /// Changes to the agent's environment: never this daemon's token, and the
     /// trace context of its own spawn or none.
-    fn variables(&self, stage: &Stage, stamp: SpawnStamp) -> Vec<(&'static str, Option<String>)> {
+    fn variables(
+        &self,
+        id: &str,
+        stage: &Stage,
+        stamp: SpawnStamp,
+    ) -> Vec<(&'static str, Option<OsString>)> {
         let config = &self.services.config;
         let traced = self.services.telemetry.is_on();
         let dir = config
@@ -330,13 +336,11 @@ impl Channels {
             .and_then(|dir| std::path::absolute(dir).ok());
         vec![
             (crate::config::TOKEN_VAR, None),
-            (vars::TRACEPARENT, stage.traceparent()),
-            (vars::TRACESTATE, stage.tracestate()),
-            (
-                vars::TRACE_DIR,
-                dir.and_then(|dir| dir.into_os_string().into_string().ok()),
-            ),
-            (vars::SPAWN, traced.then(|| stamp.to_string())),
+            (vars::CHANNEL, Some(id.into())),
+            (vars::TRACEPARENT, stage.traceparent().map(OsString::from)),
+            (vars::TRACESTATE, stage.tracestate().map(OsString::from)),
+            (vars::TRACE_DIR, dir.map(OsString::from)),
+            (vars::SPAWN, traced.then(|| stamp.to_string().into())),
         ]
     }
 

@@ -11,7 +11,7 @@ use rustix::process::{
     waitid, waitpid,
 };
 use std::cell::{Cell, RefCell};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -85,7 +85,7 @@ pub(crate) struct SpawnOrder<'a> {
     pub(crate) arguments: &'a [OsString],
     pub(crate) workspace: &'a Path,
     /// Variables to set, or with `None` to remove.
-    pub(crate) variables: &'a [(&'static str, Option<String>)],
+    pub(crate) variables: &'a [(&'static str, Option<OsString>)],
 }
 
 impl AgentProcess {
@@ -102,7 +102,7 @@ impl AgentProcess {
             .stderr(Stdio::piped());
         for (name, value) in order.variables {
             match value {
-                Some(value) => command.env(name, OsStr::new(value)),
+                Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
@@ -308,7 +308,7 @@ pub(super) async fn end_survivors(survivors: &[ProcessIdentity]) {
             survivor.pid.as_raw_nonzero(),
             survivor.start_ticks
         ));
-        survivor.signal_group(Signal::TERM);
+        survivor.signal(Signal::TERM);
     }
     if timeout(TERM_GRACE, until_gone(survivors)).await.is_err() {
         kill_survivors(survivors).await;
@@ -318,7 +318,7 @@ pub(super) async fn end_survivors(survivors: &[ProcessIdentity]) {
 /// The same without asking first.
 pub(super) async fn kill_survivors(survivors: &[ProcessIdentity]) {
     for survivor in survivors {
-        survivor.signal_group(Signal::KILL);
+        survivor.signal(Signal::KILL);
     }
     let _ = timeout(KILL_GRACE, until_gone(survivors)).await;
 }

@@ -35,6 +35,9 @@ pub mod env {
     pub const TRACE_DIR: &str = "COLDPATH_TRACE_DIR";
     /// Random token of one experiment run; passed on, so that leftovers can be found.
     pub const RUN_TOKEN: &str = "COLDPATH_RUN_TOKEN";
+    /// Channel id of the agent that a process belongs to; inherited by what it starts,
+    /// so that a killed daemon's leftovers can be found.
+    pub const CHANNEL: &str = "COLDPATH_CHANNEL";
     /// Span in which a build with `fault-points` stops for ever.
     pub const FAULT: &str = "COLDPATH_FAULT";
 }

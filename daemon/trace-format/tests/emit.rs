@@ -185,3 +185,46 @@ fn off_means_no_span_and_no_file() {
     stage.end();
     assert!(!telemetry.close().final_line);
 }
+
+#[test]
+fn the_last_value_of_a_key_and_the_first_failure_stand() {
+    let dir = tempfile::tempdir().unwrap();
+    let telemetry = Telemetry::open(&config(dir.path(), Anchor::take())).unwrap();
+    let mut stage = telemetry.stage("a", None);
+    stage.set("coldpath.channel.path", "joined");
+    stage.set("coldpath.channel.path", "reused");
+    stage.fail("init_timeout", "zz: too late");
+    stage.fail("http_error", "aa: status 504");
+    // Dropped without an end: that is no second failure.
+    drop(stage);
+    telemetry.close();
+    let span = &spans(&lines(dir.path()))[0];
+    let of = |key: &str| {
+        let pairs = span["attributes"].as_array().unwrap();
+        let values: Vec<_> = pairs.iter().filter(|pair| pair["key"] == key).collect();
+        assert_eq!(values.len(), 1, "{key}");
+        values[0]["value"]["stringValue"].clone()
+    };
+    assert_eq!(of("coldpath.channel.path"), "reused");
+    assert_eq!(of("error.type"), "init_timeout");
+    assert_eq!(span["status"]["message"], "zz: too late");
+}
+
+#[test]
+fn an_anchor_is_renewed_only_when_the_wall_clock_moved_by_more_than_a_second() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = Anchor::take();
+    let moved = |by: u64| {
+        Anchor::from_parts(
+            WallNanos::from_unix_nanos(now.wall().as_unix_nanos() - by),
+            now.mono(),
+        )
+    };
+    for (by, renewed) in [(0, false), (500_000_000, false), (2_000_000_000, true)] {
+        let trace_dir = dir.path().join(by.to_string());
+        let telemetry = Telemetry::open(&config(&trace_dir, moved(by))).unwrap();
+        assert_eq!(telemetry.renew_drifted_anchor(), renewed, "{by}");
+        assert_eq!(telemetry.anchor() != moved(by), renewed, "{by}");
+        telemetry.close();
+    }
+}

@@ -18,6 +18,8 @@ pub struct RotatingFile {
     file: File,
     written: u64,
     index: u32,
+    /// Whether the last record was cut by an error.
+    torn: bool,
 }
 
 impl RotatingFile {
@@ -43,6 +45,7 @@ impl RotatingFile {
             kept,
             file,
             written: 0,
+            torn: false,
             index: 0,
         })
     }
@@ -59,12 +62,20 @@ impl RotatingFile {
         self.written > 0 && self.written + bytes as u64 > self.max_bytes
     }
 
-    /// Appends one record with a single write.
+    /// Appends one record that ends its line. Where the last one was cut by an
+    /// error, its rest is ended first, so that only that one is lost.
     ///
     /// # Errors
     /// What the write gives, a full disk above all.
     pub fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        if self.torn {
+            self.file.write_all(b"\n")?;
+            self.torn = false;
+        }
+        // Until it is written whole.
+        self.torn = true;
         self.file.write_all(record)?;
+        self.torn = false;
         self.written += record.len() as u64;
         Ok(())
     }
@@ -78,6 +89,7 @@ impl RotatingFile {
         self.file = create_private(&path(&self.stem, next, self.suffix))?;
         self.index = next;
         self.written = 0;
+        self.torn = false;
         if let Some(oldest) = next.checked_sub(self.kept) {
             // A file that somebody removed already is no loss.
             let _ = std::fs::remove_file(path(&self.stem, oldest, self.suffix));
@@ -163,5 +175,24 @@ mod tests {
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();
         assert!(RotatingFile::create(&link, "y", ".jsonl", 10, 2).is_err());
+    }
+
+    #[test]
+    fn a_record_that_was_cut_costs_only_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = RotatingFile::create(dir.path(), "x", ".jsonl", 100, 2).unwrap();
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let real = std::mem::replace(&mut file.file, full);
+        assert!(file.append(b"lost\n").is_err());
+        file.file = real;
+        file.append(b"kept\n").unwrap();
+        file.append(b"kept too\n").unwrap();
+        assert_eq!(
+            std::fs::read_to_string(file.path()).unwrap(),
+            "\nkept\nkept too\n"
+        );
     }
 }

@@ -34,6 +34,10 @@ struct Live {
     tracing: tracing::Span,
     anchor: Anchor,
     before: Option<SchedSample>,
+    /// Given to the span at its end.
+    attributes: Vec<KeyValue>,
+    /// Why the step failed.
+    failure: Option<Cow<'static, str>>,
 }
 
 /// Span context of a remote parent; `tracestate` is dropped when it is invalid,
@@ -84,6 +88,8 @@ impl Stage {
                 tracing,
                 anchor,
                 before: None,
+                attributes: Vec::new(),
+                failure: None,
             }),
         }
     }
@@ -171,7 +177,7 @@ impl Stage {
                 Cow::Borrowed(key) => opentelemetry::Key::from_static_str(key),
                 Cow::Owned(key) => opentelemetry::Key::new(key),
             };
-            live.span.set_attribute(KeyValue::new(key, value));
+            live.set(key, value.into());
         }
     }
 
@@ -190,12 +196,14 @@ impl Stage {
         }
     }
 
-    /// Marks the step as failed; it still has to end.
+    /// Marks the step as failed; it still has to end. The first failure stands:
+    /// what follows from it is not its cause.
     pub fn fail(&mut self, error_type: &'static str, message: impl Into<Cow<'static, str>>) {
-        if let Some(live) = &mut self.live {
-            live.span
-                .set_attribute(KeyValue::new(keys::ERROR_TYPE, error_type));
-            live.span.set_status(Status::error(message.into()));
+        if let Some(live) = &mut self.live
+            && live.failure.is_none()
+        {
+            live.failure = Some(message.into());
+            live.set(keys::ERROR_TYPE.into(), error_type.into());
         }
     }
 
@@ -236,13 +244,26 @@ impl Live {
             self.set_sched(&before, &after);
         }
         self.span
+            .set_attributes(std::mem::take(&mut self.attributes));
+        if let Some(failure) = self.failure.take() {
+            self.span.set_status(Status::error(failure));
+        }
+        self.span
             .end_with_timestamp(self.anchor.wall_at(end).to_system_time());
     }
 
+    /// The SDK would keep both values of a key that is set twice, which OTLP forbids.
+    fn set(&mut self, key: opentelemetry::Key, value: Value) {
+        match self.attributes.iter_mut().find(|pair| pair.key == key) {
+            Some(pair) => pair.value = value,
+            None => self.attributes.push(KeyValue::new(key, value)),
+        }
+    }
+
     fn set_sched(&mut self, before: &SchedSample, after: &SchedSample) {
-        let mut count = |key, before: u64, after: u64| {
+        let mut count = |key: &'static str, before: u64, after: u64| {
             let value = i64::try_from(after.saturating_sub(before)).unwrap_or(i64::MAX);
-            self.span.set_attribute(KeyValue::new(key, value));
+            self.set(key.into(), value.into());
         };
         count(keys::SCHED_CPU_NS, before.cpu_ns, after.cpu_ns);
         if let (Some(before), Some(after)) = (before.runq_ns, after.runq_ns) {

@@ -225,7 +225,7 @@ impl Telemetry {
     }
 
     /// Writes what is queued and the final line. Spans that end later are lost.
-    /// Bounded: about two seconds on a disk that does not answer.
+    /// Bounded: about four seconds on a disk that does not answer.
     #[expect(
         clippy::must_use_candidate,
         reason = "closing is the point; the report is for the log"

@@ -72,6 +72,7 @@ impl Writer {
         let dropped = Arc::new(AtomicU64::new(0));
         let task = Task {
             file,
+            continued: false,
             resource,
             dropped: Arc::clone(&dropped),
         };
@@ -118,6 +119,8 @@ impl Writer {
 
 struct Task {
     file: RotatingFile,
+    /// Whether this file has its last line and only waits for the next one.
+    continued: bool,
     resource: Vec<KeyValue>,
     dropped: Arc<AtomicU64>,
 }
@@ -156,11 +159,16 @@ impl Task {
         let count = spans.len() as u64;
         let line = line(spans, &self.resource);
         if self.file.is_full(line.len()) {
-            self.write_last(attributes::TRACE_CONTINUED);
+            if !self.continued {
+                self.write_last(attributes::TRACE_CONTINUED);
+                self.continued = true;
+            }
             if self.file.rotate().is_err() {
+                // Tried again with the next line; this file has been ended.
                 self.dropped.fetch_add(count, Ordering::Relaxed);
                 return;
             }
+            self.continued = false;
         }
         if self.file.append(&line).is_err() {
             self.dropped.fetch_add(count, Ordering::Relaxed);
