@@ -4,12 +4,20 @@ use crate::{fake_agent, gate_word, logging_agent, nth_agent, send_at_once};
 use coldpath_tests::{Daemon, Request, Response, Sandbox, Signal, programs};
 use serde_json::{Value, json};
 
-/// A daemon whose agent has half a second to answer.
+fn start(sandbox: &Sandbox, words: &str) -> Daemon {
+    sandbox
+        .daemon()
+        .agent(logging_agent(sandbox, words))
+        .start()
+}
+
+/// A daemon whose agent has a second and a half for each answer: no more than a
+/// test wants to wait, and enough for one that does answer.
 fn impatient(sandbox: &Sandbox, words: &str) -> Daemon {
     sandbox
         .daemon()
         .agent(logging_agent(sandbox, words))
-        .args(["--initialize-timeout-ms", "500"])
+        .args(["--initialize-timeout-ms", "1500"])
         .start()
 }
 
@@ -29,10 +37,7 @@ fn check_answer(answer: Response, status: u16, code: &str, parts: &[&str]) -> Va
 #[track_caller]
 fn check_survived(words: &str) {
     let sandbox = Sandbox::new();
-    let daemon = sandbox
-        .daemon()
-        .agent(logging_agent(&sandbox, words))
-        .start();
+    let daemon = start(&sandbox, words);
     for _ in 0..2 {
         let body = daemon.thread_session().expect_status(200).json();
         assert!(body["sessionId"].as_str().unwrap().starts_with("session-"));
@@ -68,7 +73,15 @@ fn a_line_of_600_kilobytes_before_the_answer_is_read() {
 
 #[test]
 fn a_line_beyond_the_bound_is_passed_over() {
-    check_survived("update=20000000");
+    let sandbox = Sandbox::new();
+    let daemon = sandbox
+        .daemon()
+        .agent(logging_agent(&sandbox, "update=20000000"))
+        // On a busy machine so much takes its time through a pipe.
+        .args(["--initialize-timeout-ms", "25000"])
+        .start();
+    daemon.thread_session().expect_status(200);
+    daemon.stop_cleanly();
 }
 
 #[test]
@@ -139,7 +152,7 @@ fn an_agent_that_dies_before_it_answers_is_told_with_its_last_words() {
     ] {
         let sandbox = Sandbox::new();
         let words = format!("die:{at}=7 'stderr=no key in KEYFILE'");
-        let daemon = impatient(&sandbox, &words);
+        let daemon = start(&sandbox, &words);
         for _ in 0..2 {
             let parts = [method, "exit code 7", "no key in KEYFILE"];
             let answer = daemon.thread_session();
@@ -154,7 +167,7 @@ fn an_agent_that_dies_before_it_answers_is_told_with_its_last_words() {
 fn an_agent_that_is_killed_is_told_with_the_signal() {
     let sandbox = Sandbox::new();
     let gate = sandbox.gate("gate");
-    let daemon = impatient(&sandbox, &gate_word(&gate, "session/new"));
+    let daemon = start(&sandbox, &gate_word(&gate, "session/new"));
     let mut clients = send_at_once(&daemon, &Request::session("thread"), 1);
     let _standing = gate.arrival();
     nth_agent(&sandbox, 0).unwrap().signal(Signal::KILL);
@@ -184,9 +197,9 @@ fn an_agent_that_never_answers_is_ended_and_the_next_request_tries_again() {
     let daemon = impatient(&sandbox, &words);
     let answer = daemon.thread_session();
     assert_eq!(answer.header("retry-after"), Some("5"));
-    let body = check_answer(answer, 504, "init_timeout", &["`initialize`", "500 ms"]);
+    let body = check_answer(answer, 504, "init_timeout", &["`initialize`", "1500 ms"]);
     let rest = json!({"code": "init_timeout", "errorKind": "init_timeout", "retryable": true,
-        "sideEffectPossible": false, "phase": "channel.initialize", "timeoutMs": 500,
+        "sideEffectPossible": false, "phase": "channel.initialize", "timeoutMs": 1500,
         "error": body["error"]});
     assert_eq!(body, rest);
     daemon.thread_session().expect_status(200);
@@ -245,7 +258,7 @@ fn wait_until_gone(sandbox: &Sandbox, nth: usize) {
 #[test]
 fn another_protocol_version_is_refused_and_the_agent_ended() {
     let sandbox = Sandbox::new();
-    let daemon = impatient(&sandbox, r#"'answer:initialize={"protocolVersion":2}'"#);
+    let daemon = start(&sandbox, r#"'answer:initialize={"protocolVersion":2}'"#);
     let parts = ["ACP version 2"];
     check_answer(
         daemon.thread_session(),
@@ -261,7 +274,7 @@ fn another_protocol_version_is_refused_and_the_agent_ended() {
 fn a_session_without_an_id_is_no_session() {
     for result in ["{}", "null", "[]", r#"{"sessionId":7}"#] {
         let sandbox = Sandbox::new();
-        let daemon = impatient(&sandbox, &format!("'answer:session/new={result}'"));
+        let daemon = start(&sandbox, &format!("'answer:session/new={result}'"));
         let parts = ["`session/new`"];
         check_answer(
             daemon.thread_session(),
@@ -277,7 +290,7 @@ fn a_session_without_an_id_is_no_session() {
 fn missing_credentials_are_the_agent_s_own_words() {
     let sandbox = Sandbox::new();
     let words = format!("auth-required 'once={}'", sandbox.path("once").display());
-    let daemon = impatient(&sandbox, &words);
+    let daemon = start(&sandbox, &words);
     let parts = ["Authentication required: log in first"];
     let body = check_answer(daemon.thread_session(), 502, "agent_error", &parts);
     assert_eq!(body["agentCode"], -32_000);
@@ -335,7 +348,7 @@ fn an_agent_that_closes_its_output_is_replaced_and_ended() {
         "mute:session/new ignore-eof 'once={}'",
         sandbox.path("once").display()
     );
-    let daemon = impatient(&sandbox, &words);
+    let daemon = start(&sandbox, &words);
     let parts = ["`session/new`", "closed its output"];
     check_answer(daemon.thread_session(), 503, "channel_closed", &parts);
     daemon.thread_session().expect_status(200);

@@ -4,6 +4,7 @@ use crate::fake_agent;
 use coldpath_tests::{Daemon, Request, Sandbox, Signal};
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
@@ -240,6 +241,9 @@ fn a_refused_request_starts_nothing() {
             403,
         ),
         (Request::get("/daemon/status"), 401),
+        // Only asking for it is open, whatever else that path may be sent.
+        (Request::post("/health", ""), 401),
+        (Request::new("DELETE", "/health"), 401),
         (
             Request::new("OPTIONS", "/session").header("Origin", "http://app.test"),
             204,
@@ -300,6 +304,60 @@ fn hosts_and_origins_are_judged_alike_before_and_after_the_hand_over() {
         assert!(methods.contains("POST"), "{methods}");
         assert_eq!(is_loading(&daemon), round == 0);
         daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn ambiguous_heads_are_judged_alike_before_and_after_the_hand_over() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    let port = daemon.port();
+    let lines = [
+        (&b"X: y"[..], 200),
+        (b"Host: evil.test", 400),
+        (b"Origin: http://a.test\r\nOrigin: http://a.test", 400),
+        (b"Authorization: a\r\nAuthorization: b", 400),
+        (b"Origin: http://\xff", 403),
+    ];
+    for _ in 0..2 {
+        for (line, status) in lines {
+            let mut client = daemon.connect();
+            let start = format!("GET /capabilities HTTP/1.1\r\nHost: localhost:{port}\r\n");
+            client.send_bytes(&[start.as_bytes(), line, b"\r\n\r\n"].concat());
+            client.read().expect_status(status);
+        }
+        let mut client = daemon.connect();
+        let list = Request::get("/health").header("Connection", "close, x");
+        client.send(&list);
+        client.expect_answer_and_end(200);
+        daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_listener_answers_to_its_own_loopback_address() {
+    let sandbox = Sandbox::new();
+    let launch = sandbox.daemon().agent(fake_agent("")).passive();
+    let daemon = launch.args(["--hostname", "127.0.0.2"]).start();
+    for _ in 0..2 {
+        for (host, status) in [("127.0.0.2", 200), ("127.0.0.3", 403)] {
+            let mut stream = TcpStream::connect(("127.0.0.2", daemon.port())).unwrap();
+            let get = Request::get("/capabilities").header("Connection", "close");
+            let get = get.host(&format!("{host}:{}", daemon.port()));
+            stream.write_all(&get.to_bytes(daemon.port())).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
+        let mut stream = TcpStream::connect(("127.0.0.2", daemon.port())).unwrap();
+        let session = Request::session("thread").header("Connection", "close");
+        let session = session.host(&format!("127.0.0.2:{}", daemon.port()));
+        stream.write_all(&session.to_bytes(daemon.port())).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     daemon.stop_cleanly();
 }

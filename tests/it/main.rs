@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+mod agent_pipes;
 mod agents;
 mod boot;
 mod bootstrap;
 mod kill;
 mod leftovers;
 mod profiles;
+mod readme;
 mod session;
 mod traces;
 
