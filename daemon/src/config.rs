@@ -8,6 +8,7 @@ use crate::channel::AgentCommand;
 use crate::exit;
 use coldpath_trace_format::env as vars;
 use std::ffi::OsString;
+use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ struct Args {
     #[arg(long)]
     require_auth: bool,
     /// Origin that browsers may call from, such as `http://localhost:3000`; may be repeated.
+    /// `*` is every origin and needs a token.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
     /// Directory for the daemon's state [default: `$XDG_STATE_HOME/coldpath/<hash of the workspace>`].
@@ -156,7 +158,7 @@ fn resolve(args: Args, env: Environment<'_>) -> Result<Config, String> {
         );
     }
     for origin in &args.allow_origin {
-        check_origin(origin)?;
+        check_origin(origin, token.as_ref())?;
     }
     let workspace = workspace(args.workspace.as_deref())?;
     let state_dir = args
@@ -168,7 +170,7 @@ fn resolve(args: Args, env: Environment<'_>) -> Result<Config, String> {
         port_walks: args.port.is_none(),
         agent: AgentCommand::resolve(args.agent.as_deref())?,
         access: crate::http::Access {
-            loopback: address.ip().is_loopback(),
+            ip: address.ip(),
             token,
             require_auth: args.require_auth,
             allowed_origins: args.allow_origin,
@@ -211,39 +213,61 @@ fn address(hostname: &str, port: Option<u16>) -> Result<SocketAddr, String> {
 }
 
 fn token(file: Option<&Path>, env: Environment<'_>) -> Result<Option<crate::http::Token>, String> {
-    let text = match file {
+    let (source, text) = match file {
         Some(path) => {
-            let length = std::fs::metadata(path)
-                .map_err(|error| format!("cannot read --token-file {}: {error}", path.display()))?
-                .len();
-            if length > TOKEN_FILE_MAX_BYTES {
-                return Err(format!(
-                    "--token-file {} has {length} bytes; a token has at most {TOKEN_FILE_MAX_BYTES}",
-                    path.display()
-                ));
-            }
-            std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read --token-file {}: {error}", path.display()))?
+            let text = read_token_file(path)
+                .map_err(|error| format!("cannot read --token-file {}: {error}", path.display()))?;
+            (path.display().to_string(), text)
         }
         None => match env(TOKEN_VAR) {
             None => return Ok(None),
-            Some(value) => value
-                .into_string()
-                .map_err(|_| format!("{TOKEN_VAR} is not UTF-8"))?,
+            Some(value) => {
+                let text = value
+                    .into_string()
+                    .map_err(|_| format!("{TOKEN_VAR} is not UTF-8"))?;
+                (TOKEN_VAR.to_owned(), text)
+            }
         },
     };
     let text = text.trim();
     if text.is_empty() {
-        let source = file.map_or_else(|| TOKEN_VAR.to_owned(), |path| path.display().to_string());
         return Err(format!(
             "the token in {source} is empty\nhint: unset it, or put a token there"
+        ));
+    }
+    // Nothing else can stand behind `Bearer` in a header.
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "the token in {source} has other characters than visible ASCII\nhint: use one of letters, digits and signs, without spaces"
         ));
     }
     Ok(Some(crate::http::Token::new(text.to_owned())))
 }
 
-/// An origin is a scheme, a host and perhaps a port; `*` is taken as every origin.
-fn check_origin(origin: &str) -> Result<(), String> {
+/// Reads no more than a token may have: the path may name a device without an end.
+fn read_token_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?
+        .take(TOKEN_FILE_MAX_BYTES + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > TOKEN_FILE_MAX_BYTES {
+        return Err(io::Error::other(format!(
+            "it is larger than {TOKEN_FILE_MAX_BYTES} bytes, which no token is"
+        )));
+    }
+    Ok(text)
+}
+
+/// An origin is a scheme, a host and perhaps a port; `*` is every origin, which
+/// only a token makes safe: any page could drive the daemon otherwise.
+fn check_origin(origin: &str, token: Option<&crate::http::Token>) -> Result<(), String> {
+    if origin == crate::http::ANY_ORIGIN {
+        return if token.is_some() {
+            Ok(())
+        } else {
+            Err("--allow-origin `*` needs a token\nhint: set COLDPATH_TOKEN or --token-file, or name the origins".to_owned())
+        };
+    }
     let host = origin
         .strip_prefix("http://")
         .or_else(|| origin.strip_prefix("https://"));
@@ -253,7 +277,7 @@ fn check_origin(origin: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "--allow-origin `{origin}` is not an origin\nhint: write scheme, host and port only, such as http://localhost:3000"
+        "--allow-origin `{origin}` is not an origin\nhint: write scheme, host and port only, such as http://localhost:3000, or `*`"
     ))
 }
 
@@ -401,6 +425,7 @@ mod tests {
             &[HOME],
             "is not an origin",
         );
+        check_refused(&["--allow-origin", "*"], &[HOME], "needs a token");
         check_refused(&["--agent", "'unclosed"], &[HOME], "quote");
         check_refused(
             &["--agent", "true"],
@@ -409,6 +434,27 @@ mod tests {
         );
         check_refused(&["--fallback-ms", "2147483648"], &[HOME], "2147483648");
         check_refused(&["--agent", "true"], &[], "HOME");
+    }
+
+    #[test]
+    fn a_token_is_visible_ascii() {
+        for token in ["two words", "tab\there", "clé", "line\nbreak", "nul\u{1}"] {
+            check_refused(
+                &["--agent", "true"],
+                &[HOME, ("COLDPATH_TOKEN", token)],
+                "visible ASCII",
+            );
+        }
+        for token in ["~!a/+=Z09", " padded\n"] {
+            let args = ["--agent", "true", "--allow-origin", "*"];
+            assert!(resolve_with(&args, &[HOME, ("COLDPATH_TOKEN", token)]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_token_file_without_an_end_is_not_read_to_it() {
+        let args = ["--agent", "true", "--token-file", "/dev/zero"];
+        check_refused(&args, &[HOME], "larger than 4096 bytes");
     }
 
     #[test]

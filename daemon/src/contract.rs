@@ -134,7 +134,7 @@ pub(crate) fn status(
         "security": {
             "tokenConfigured": config.access.token.is_some(),
             "requireAuth": config.access.require_auth,
-            "loopbackBind": config.access.loopback,
+            "loopbackBind": config.access.is_loopback(),
             "allowOriginConfigured": !config.access.allowed_origins.is_empty(),
         },
         "limits": {

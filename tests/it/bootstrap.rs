@@ -349,7 +349,10 @@ fn a_listener_answers_to_its_own_loopback_address() {
             stream.write_all(&get.to_bytes(daemon.port())).unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{answer}"
+            );
         }
         let mut stream = TcpStream::connect(("127.0.0.2", daemon.port())).unwrap();
         let session = Request::session("thread").header("Connection", "close");

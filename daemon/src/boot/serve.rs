@@ -334,7 +334,7 @@ impl Loop {
     /// Sends an answer and notes the first answered `/health`.
     fn send_answer(&mut self, index: usize, answer: &Answer, head: &Head<'_>) {
         let accepted = self.connections[index].accepted;
-        let counts = head.route() == "/health"
+        let counts = head.is_health()
             && self.record.health.is_none()
             && !matches!(self.runtime, Runtime::Failed(_));
         if counts && fault::reached("health.first") {

@@ -6,6 +6,7 @@
 
 use super::{Answer, Head};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 /// A bearer token; never printed, compared in constant time.
 #[derive(Clone)]
@@ -41,11 +42,12 @@ impl fmt::Debug for Token {
 /// Rules of one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
-    /// Whether the listener is bound to a loopback address.
-    pub(crate) loopback: bool,
+    /// The address that the listener is bound to.
+    pub(crate) ip: IpAddr,
     pub(crate) token: Option<Token>,
     /// Whether `/health` needs the token too.
     pub(crate) require_auth: bool,
+    /// Origins as browsers write them, or `*` for every one.
     pub(crate) allowed_origins: Vec<String>,
 }
 
@@ -58,15 +60,25 @@ pub(crate) enum Admission<'a> {
     Refused(Answer),
 }
 
-/// Names by which a loopback listener may be called.
+/// The origin that stands for all of them.
+pub(crate) const ANY_ORIGIN: &str = "*";
+
+/// Names by which every loopback listener may be called, beside its own address.
 const LOOPBACK_NAMES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "host.docker.internal"];
 
 /// Decides over one request to a listener on `port`.
 pub(crate) fn admit<'a>(head: &Head<'a>, access: &Access, port: u16) -> Admission<'a> {
+    if let Some(name) = head.repeated {
+        // Two readers of it could believe two different values (RFC 9112, section
+        // 3.2, of Host; the others decide as much).
+        let message = format!("`{name}` is sent more than once");
+        return Admission::Refused(Answer::error(400, &message, Some("repeated_field")));
+    }
+    let address = SocketAddr::new(access.ip, port);
     let allow_origin = match head.origin {
         None => None,
         // A page that this listener itself serves is no stranger.
-        Some(origin) if access.loopback && is_self_origin(origin, port) => None,
+        Some(origin) if access.is_loopback() && is_self_origin(origin, address) => None,
         Some(origin) if access.allows(origin) => Some(origin),
         Some(_) => {
             return Admission::Refused(
@@ -75,25 +87,38 @@ pub(crate) fn admit<'a>(head: &Head<'a>, access: &Access, port: u16) -> Admissio
             );
         }
     };
-    if access.loopback && !head.host.is_some_and(|host| is_loopback_host(host, port)) {
-        return Admission::Refused(Answer::error(403, "Invalid Host header", None));
+    // From here on the page may read why it is refused.
+    let refuse = |status, message| {
+        Admission::Refused(Answer::error(status, message, None).for_origin(allow_origin))
+    };
+    if access.is_loopback()
+        && !head
+            .host
+            .is_some_and(|host| is_loopback_host(host, address))
+    {
+        return refuse(403, "Invalid Host header");
     }
     if head.method == "OPTIONS" && head.origin.is_some() {
         // Without the origin in the answer no browser would go on.
         return Admission::Refused(Answer::preflight().for_origin(allow_origin));
     }
-    let open_health = head.route() == "/health" && access.loopback && !access.require_auth;
+    let open_health = head.is_health() && access.is_loopback() && !access.require_auth;
     if !open_health && !access.is_authorized(head.authorization) {
-        return Admission::Refused(Answer::error(401, "Unauthorized", None));
+        return refuse(401, "Unauthorized");
     }
     Admission::Admitted { allow_origin }
 }
 
 impl Access {
+    /// Whether only this machine can reach the listener.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.ip.is_loopback()
+    }
+
     fn allows(&self, origin: &str) -> bool {
         self.allowed_origins
             .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(origin))
+            .any(|allowed| allowed == ANY_ORIGIN || allowed.eq_ignore_ascii_case(origin))
     }
 
     fn is_authorized(&self, authorization: Option<&str>) -> bool {
@@ -110,36 +135,50 @@ impl Access {
     }
 }
 
-fn is_self_origin(origin: &str, port: u16) -> bool {
+fn is_self_origin(origin: &str, address: SocketAddr) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
         origin
             .get(..scheme.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-            && is_loopback_host(&origin[scheme.len()..], port)
+            && is_loopback_host(&origin[scheme.len()..], address)
     })
 }
 
-fn is_loopback_host(host: &str, port: u16) -> bool {
-    LOOPBACK_NAMES.iter().any(|name| {
-        let Some(start) = host.get(..name.len()) else {
-            return false;
-        };
-        start.eq_ignore_ascii_case(name)
-            && match host[name.len()..].strip_prefix(':') {
-                Some(text) => text.parse() == Ok(port),
-                // Browsers leave out the port that the scheme implies.
-                None => host.len() == name.len() && matches!(port, 80 | 443),
-            }
-    })
+fn is_loopback_host(host: &str, address: SocketAddr) -> bool {
+    LOOPBACK_NAMES
+        .iter()
+        .any(|name| is_host(host, name, address.port()))
+        || is_host(host, &literal(address.ip()), address.port())
+}
+
+/// An address as it stands in a Host field.
+fn literal(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+fn is_host(host: &str, name: &str, port: u16) -> bool {
+    let Some(start) = host.get(..name.len()) else {
+        return false;
+    };
+    start.eq_ignore_ascii_case(name)
+        && match host[name.len()..].strip_prefix(':') {
+            Some(text) => text.parse() == Ok(port),
+            // Browsers leave out the port that the scheme implies.
+            None => host.len() == name.len() && matches!(port, 80 | 443),
+        }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     fn access(token: Option<&str>) -> Access {
         Access {
-            loopback: true,
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
             token: token.map(|text| Token::new(text.to_owned())),
             require_auth: false,
             allowed_origins: vec!["http://app.test:3000".to_owned()],
@@ -188,13 +227,78 @@ mod tests {
             check(&head("/x", Some(host)), &access(None), 403);
         }
         check(&head("/health", None), &access(None), 403);
-        assert!(is_loopback_host("localhost", 80) && !is_loopback_host("localhost", 8080));
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        assert!(is_loopback_host("localhost", at(80)) && !is_loopback_host("localhost", at(8080)));
+    }
+
+    #[test]
+    fn a_loopback_listener_answers_to_its_own_address() {
+        let second = Access {
+            ip: "127.0.0.2".parse().unwrap(),
+            ..access(None)
+        };
+        check(&head("/x", Some("127.0.0.2:4170")), &second, 200);
+        check(&head("/x", Some("127.0.0.3:4170")), &second, 403);
+        check(&head("/x", Some("127.0.0.2:4170")), &access(None), 403);
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_refused_before_anything_else() {
+        for name in ["Host", "Origin", "Authorization"] {
+            let repeated = Head {
+                repeated: Some(name),
+                ..head("/health", Some("localhost:4170"))
+            };
+            check(&repeated, &access(None), 400);
+        }
+    }
+
+    #[test]
+    fn every_origin_is_allowed_by_a_star_and_the_token_still_asked_for() {
+        let open = Access {
+            allowed_origins: vec![ANY_ORIGIN.to_owned()],
+            ..access(Some("t"))
+        };
+        let page = Head {
+            origin: Some("http://any.example"),
+            authorization: Some("Bearer t"),
+            ..head("/x", Some("localhost:4170"))
+        };
+        check(&page, &open, 200);
+        let page = Head {
+            authorization: None,
+            ..page
+        };
+        check(&page, &open, 401);
+    }
+
+    #[test]
+    fn an_allowed_page_may_read_why_it_is_refused() {
+        let page = Head {
+            origin: Some("http://app.test:3000"),
+            ..head("/x", Some("localhost:4170"))
+        };
+        let elsewhere = Head {
+            host: Some("evil.example"),
+            ..page
+        };
+        for head in [page, elsewhere] {
+            let Admission::Refused(answer) = admit(&head, &access(Some("t")), 4170) else {
+                panic!("{head:?}");
+            };
+            let (_, headers, _) = answer.into_parts();
+            let origin = "http://app.test:3000".to_owned();
+            assert!(
+                headers.contains(&("Access-Control-Allow-Origin", origin)),
+                "{headers:?}"
+            );
+        }
     }
 
     #[test]
     fn a_public_listener_takes_any_host() {
         let access = Access {
-            loopback: false,
+            ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             ..access(Some("t"))
         };
         let head = Head {
@@ -282,6 +386,13 @@ mod tests {
             },
             401,
         );
+        for (method, status) in [("HEAD", 200), ("POST", 401), ("PUT", 401), ("OPTIONS", 401)] {
+            let head = Head {
+                method,
+                ..head("/health", host)
+            };
+            check(&head, &access(Some("secret")), status);
+        }
         for (authorization, status) in [
             ("Bearer secret", 200),
             ("bearer  secret", 200),

@@ -15,10 +15,14 @@ pub(crate) struct Head<'a> {
     pub(crate) authorization: Option<&'a str>,
     pub(crate) traceparent: Option<&'a str>,
     pub(crate) tracestate: Option<&'a str>,
+    /// A field that decides who is let in and stands more than once.
+    pub(crate) repeated: Option<&'static str>,
     /// Whether a body follows.
     pub(crate) has_body: bool,
     /// Whether the peer keeps the connection open after the answer.
     pub(crate) keep_alive: bool,
+    /// Whether a field said `close`, which no later one takes back.
+    pub(crate) closes: bool,
 }
 
 /// What is at the front of a connection's bytes.
@@ -55,6 +59,67 @@ impl<'a> Head<'a> {
         self.path = path;
         self.query = query;
         self
+    }
+
+    /// Takes one field in. Both loops read their fields with this, so that the same
+    /// bytes mean the same to both.
+    ///
+    /// A value that is not UTF-8 cannot match anything: it counts as absent, which
+    /// for host and token means that the request is refused; as an origin it is an
+    /// opaque one.
+    pub(crate) fn note(&mut self, name: &str, value: &'a [u8]) {
+        let value = std::str::from_utf8(value).ok().map(str::trim);
+        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+        if is("host") {
+            self.note_single("Host", |head| &mut head.host, Some(value.unwrap_or("")));
+        } else if is("origin") {
+            let origin = Some(value.unwrap_or("null"));
+            self.note_single("Origin", |head| &mut head.origin, origin);
+        } else if is("authorization") {
+            let offer = Some(value.unwrap_or(""));
+            self.note_single("Authorization", |head| &mut head.authorization, offer);
+        } else if is("traceparent") {
+            self.traceparent = value;
+        } else if is("tracestate") {
+            self.tracestate = value;
+        } else if is("content-length") {
+            self.has_body |= value != Some("0");
+        } else if is("transfer-encoding") {
+            self.has_body = true;
+        } else if is("connection") {
+            self.note_connection(value.unwrap_or_default());
+        }
+    }
+
+    fn note_single(
+        &mut self,
+        name: &'static str,
+        place: fn(&mut Self) -> &mut Option<&'a str>,
+        value: Option<&'a str>,
+    ) {
+        if place(self).is_some() {
+            self.repeated = Some(name);
+        }
+        *place(self) = value;
+    }
+
+    /// A list; `close` beats `keep-alive`, and the rest is none of our business.
+    fn note_connection(&mut self, list: &str) {
+        let has = |wanted: &str| {
+            list.split(',')
+                .any(|option| option.trim().eq_ignore_ascii_case(wanted))
+        };
+        if has("close") {
+            self.closes = true;
+        } else if has("keep-alive") {
+            self.keep_alive = true;
+        }
+        self.keep_alive &= !self.closes;
+    }
+
+    /// Whether this asks whether the daemon is there: the one path that may be open.
+    pub(crate) fn is_health(&self) -> bool {
+        matches!((self.method, self.route()), ("GET" | "HEAD", "/health"))
     }
 
     /// The path with one trailing slash tolerated.
@@ -102,24 +167,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Result<Scanned<'_>, HeadError> {
     }
     .with_target(request.path.unwrap_or("/"));
     for field in request.headers.iter() {
-        // A field that is not UTF-8 cannot match anything; it counts as absent,
-        // which for host and token means that the request is refused.
-        let value = std::str::from_utf8(field.value).ok().map(str::trim);
-        match field.name.to_ascii_lowercase().as_str() {
-            "host" => head.host = value,
-            "origin" => head.origin = Some(value.unwrap_or("null")),
-            "authorization" => head.authorization = value,
-            "traceparent" => head.traceparent = value,
-            "tracestate" => head.tracestate = value,
-            "content-length" => head.has_body |= value != Some("0"),
-            "transfer-encoding" => head.has_body = true,
-            "connection" => match value.map(str::to_ascii_lowercase).as_deref() {
-                Some("close") => head.keep_alive = false,
-                Some("keep-alive") => head.keep_alive = true,
-                _ => {}
-            },
-            _ => {}
-        }
+        head.note(field.name, field.value);
     }
     Ok(Scanned::Complete(head, length))
 }
@@ -176,6 +224,37 @@ mod tests {
                 .0
                 .keep_alive
         );
+        for fields in [
+            "Connection: close, x",
+            "Connection: x ,CLOSE",
+            "Connection: x\r\nConnection: close",
+            "Connection: close\r\nConnection: keep-alive",
+        ] {
+            let text = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
+            assert!(!complete(&text).0.keep_alive, "{fields}");
+        }
+        let text = "GET / HTTP/1.0\r\nConnection: x, Keep-Alive\r\n\r\n";
+        assert!(complete(text).0.keep_alive);
+    }
+
+    #[test]
+    fn a_field_that_decides_and_stands_twice_is_named() {
+        for name in ["Host", "Origin", "Authorization"] {
+            let text = format!("GET / HTTP/1.1\r\n{name}: a\r\n{name}: a\r\n\r\n");
+            assert_eq!(complete(&text).0.repeated, Some(name));
+        }
+        let text = "GET / HTTP/1.1\r\nHost: a\r\nAccept: b\r\nAccept: b\r\n\r\n";
+        assert_eq!(complete(text).0.repeated, None);
+    }
+
+    #[test]
+    fn a_value_that_is_not_utf_8_matches_nothing() {
+        let mut head = Head::default();
+        for name in ["host", "origin", "authorization"] {
+            head.note(name, b"\xff");
+        }
+        let found = (head.host, head.origin, head.authorization);
+        assert_eq!(found, (Some(""), Some("null"), Some("")));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod admit;
 mod answer;
 mod head;
 
-pub(crate) use admit::{Access, Admission, Token, admit};
+pub(crate) use admit::{ANY_ORIGIN, Access, Admission, Token, admit};
 pub(crate) use answer::Answer;
 pub(crate) use head::{Head, HeadError, Scanned, scan};
 

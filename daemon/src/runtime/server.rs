@@ -254,26 +254,19 @@ impl App {
             .uri
             .path_and_query()
             .map_or("/", |target| target.as_str());
-        let text = |name: &str| {
-            meta.headers
-                .get(name)
-                .map(|value| value.to_str().unwrap_or("").trim())
-        };
-        let head = Head {
+        let mut head = Head {
             method: meta.method.as_str(),
-            host: text("host"),
-            origin: text("origin"),
-            authorization: text("authorization"),
-            traceparent: text("traceparent"),
-            tracestate: text("tracestate"),
             ..Head::default()
         }
         .with_target(target);
+        for (name, value) in &meta.headers {
+            head.note(name.as_str(), value.as_bytes());
+        }
         let allow_origin = match admit(&head, &self.parts.config.access, self.parts.port) {
             Admission::Admitted { allow_origin } => allow_origin,
             Admission::Refused(answer) => return response(answer),
         };
-        if matches!((head.method, head.route()), ("GET" | "HEAD", "/health")) {
+        if head.is_health() {
             return response(self.health(&head).for_origin(allow_origin));
         }
         let mut stage = requests::arrive(&self.parts.telemetry, &head, waited.as_mut());
