@@ -19,7 +19,7 @@ pub(super) fn cut_edges(
         let Lazy::Call { from, to } = &edge.what else {
             continue;
         };
-        let (sources, targets) = (labels.find(from), labels.find(to));
+        let (sources, targets) = (labels.find_sources(from), labels.find(to));
         let missing: Vec<&str> = [(from, &sources), (to, &targets)]
             .iter()
             .filter(|(_, list)| list.is_empty())

@@ -72,15 +72,11 @@ pub(crate) fn build(
     let target = program.target.clone().unwrap_or_else(|| host.clone());
     let metadata = output("cargo metadata", &mut metadata_command(options))?;
     let lock = lock_digest(&metadata);
-    let (stream, built) = run_cargo(program, folder, options, &target)?;
-    let linked = built
-        .programs
-        .get(&program.bin)
-        .ok_or_else(|| BuildError::NoProgram {
-            bin: program.bin.clone(),
-        })?;
     let unstripped = folder.join(format!("{}.unstripped", program.bin));
-    copy(linked, &unstripped)?;
+    let mut stream = link(program, folder, options, &target, Strip::AsProfile)?;
+    if !has_symbols(&unstripped)? {
+        stream = link(program, folder, options, &target, Strip::DebugInfo)?;
+    }
     let shipped = folder.join(&program.bin);
     output(
         "strip",
@@ -119,6 +115,43 @@ pub(crate) fn build(
     Ok(record)
 }
 
+/// What becomes of symbols when the program is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strip {
+    /// As the profile says.
+    AsProfile,
+    /// Symbols stay: the profile strips, and only the copy that ships is to be stripped.
+    DebugInfo,
+}
+
+/// Builds the program, copies it to `NAME.unstripped`, and returns the artifact stream.
+fn link(
+    program: &Program,
+    folder: &Path,
+    options: &BuildOptions,
+    target: &str,
+    strip: Strip,
+) -> Result<Vec<u8>, BuildError> {
+    let (stream, built) = run_cargo(program, folder, options, target, strip)?;
+    let linked = built
+        .programs
+        .get(&program.bin)
+        .ok_or_else(|| BuildError::NoProgram {
+            bin: program.bin.clone(),
+        })?;
+    copy(linked, &folder.join(format!("{}.unstripped", program.bin)))?;
+    Ok(stream)
+}
+
+fn has_symbols(program: &Path) -> Result<bool, BuildError> {
+    let bytes = std::fs::read(program).map_err(|source| BuildError::Write {
+        file: program.to_owned(),
+        source,
+    })?;
+    // What is no program for the guard is refused when it is checked.
+    Ok(binary::read(&bytes).map_or(true, |image| image.has_symtab))
+}
+
 const LINK_ARGS: &str = "link-args.txt";
 const LINK_MAP: &str = "link.map";
 
@@ -129,9 +162,10 @@ fn run_cargo(
     folder: &Path,
     options: &BuildOptions,
     target: &str,
+    strip: Strip,
 ) -> Result<(Vec<u8>, Built), BuildError> {
     let attempt = || -> Result<(Vec<u8>, Built), BuildError> {
-        let mut command = build_command(program, folder, options, target);
+        let mut command = build_command(program, folder, options, target, strip);
         let stream = output("cargo", &mut command)?;
         let built = read_stream(stream.as_slice(), target)?;
         Ok((stream, built))
@@ -188,6 +222,7 @@ fn build_command(
     folder: &Path,
     options: &BuildOptions,
     target: &str,
+    strip: Strip,
 ) -> Command {
     let mut command = Command::new(tool("CARGO", "cargo"));
     let single = program.together_with.is_empty();
@@ -198,6 +233,10 @@ fn build_command(
     command.args(["-p", &program.package]);
     for other in &program.together_with {
         command.args(["-p", other]);
+    }
+    if strip == Strip::DebugInfo {
+        let config = format!("profile.{}.strip=\"debuginfo\"", program.profile);
+        command.args(["--config", &config]);
     }
     if program.default_features == DefaultFeatures::Off {
         command.arg("--no-default-features");

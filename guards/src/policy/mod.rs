@@ -117,7 +117,8 @@ pub(crate) struct LazyEdge {
 /// How denied code may be reached later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lazy {
-    /// A call, both functions by their exact path.
+    /// A call, both functions by their exact path; `from` may end in `*`, for drop glue
+    /// that is called from many places of one module.
     Call { from: String, to: String },
     /// A library that is opened while running, never needed at link time.
     Dlopen { library: String },

@@ -71,6 +71,20 @@ impl Labels {
         (0..self.display.len()).filter(is_named).collect()
     }
 
+    /// Functions that are `name`, or whose paths begin with it when it ends in `*`.
+    pub(crate) fn find_sources(&self, name: &str) -> Vec<usize> {
+        let Some(prefix) = name.strip_suffix('*') else {
+            return self.find(name);
+        };
+        (0..self.display.len())
+            .filter(|index| {
+                self.plain[*index]
+                    .iter()
+                    .any(|plain| plain.starts_with(prefix))
+            })
+            .collect()
+    }
+
     /// Whether any function answers to `pattern`.
     pub(crate) fn any_matches(&self, pattern: &SymbolPattern) -> bool {
         (0..self.display.len()).any(|index| self.matches(index, pattern))
