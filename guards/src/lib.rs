@@ -15,6 +15,8 @@ mod evidence;
 pub mod exit;
 mod explain;
 mod finding;
+#[doc(hidden)]
+pub mod fuzzing;
 mod layer;
 mod linked;
 mod packages;

@@ -1,5 +1,8 @@
 //! Runs the guard's program on fixtures, each time with a folder of its own.
+#![allow(dead_code, reason = "each test program uses its part")]
 
+use sha2::Digest;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,4 +50,60 @@ impl Guard {
             String::from_utf8(text).unwrap(),
         )
     }
+}
+
+/// Prebuilt cells of the matrix.
+impl Guard {
+    /// Lays a prebuilt cell out where the guard looks for it; `edit` may change each
+    /// file, which is then recorded as it is. Returns the folder.
+    pub(crate) fn unpack(&self, cell: &str, mut edit: impl FnMut(&str, &mut Vec<u8>)) -> PathBuf {
+        let folder = self.evidence_folder(cell);
+        std::fs::create_dir_all(&folder).unwrap();
+        let source = fixture("prebuilt").join(cell);
+        let text = std::fs::read(source.join("build.json")).unwrap();
+        let mut record: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        for role in [
+            "metadata",
+            "artifacts",
+            "link_args",
+            "unstripped",
+            "shipped",
+        ] {
+            let name = record[role]["name"].as_str().unwrap().to_owned();
+            let mut content = self.read_packed(cell, &name);
+            edit(&name, &mut content);
+            record[role]["bytes"] = content.len().into();
+            record[role]["sha256"] = sha256(&content).into();
+            std::fs::write(folder.join(&name), content).unwrap();
+        }
+        std::fs::write(folder.join("build.json"), record.to_string()).unwrap();
+        folder
+    }
+
+    /// One file of a prebuilt cell.
+    pub(crate) fn read_packed(&self, cell: &str, name: &str) -> Vec<u8> {
+        let file = fixture("prebuilt").join(cell).join(format!("{name}.gz"));
+        let file = std::fs::File::open(&file)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut content = Vec::new();
+        flate2::read::GzDecoder::new(file)
+            .read_to_end(&mut content)
+            .unwrap();
+        content
+    }
+
+    /// Where the guard looks for the build of a path: it says so when there is none.
+    fn evidence_folder(&self, cell: &str) -> PathBuf {
+        let (code, text) = self.check(&fixture("matrix/policy.toml"), &["--path", cell]);
+        assert_eq!(code, 3, "{text}");
+        let (_, rest) = text.split_once("there is no build at ").unwrap();
+        PathBuf::from(rest.lines().next().unwrap())
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    sha2::Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -1,0 +1,196 @@
+//! Damaged, foreign and hostile inputs: no panic, no hang, a sentence and the right code.
+//!
+//! Mutations are seeded, so that a failure repeats.
+
+mod program;
+
+use coldpath_guards::fuzzing;
+use flate2::read::GzDecoder;
+use program::{Guard, fixture};
+use std::io::Read;
+
+/// A small real program, linked at fixed addresses and with symbols.
+fn real_program() -> Vec<u8> {
+    let file = std::fs::File::open(fixture("tiny/tiny.gz")).unwrap();
+    let mut bytes = Vec::new();
+    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// SplitMix64, for mutations that repeat.
+struct Seeded(u64);
+
+impl Seeded {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).unwrap()
+    }
+}
+
+#[test]
+fn truncated_programs_do_not_panic() {
+    let whole = real_program();
+    for length in (0..whole.len()).step_by(97) {
+        fuzzing::object(&whole[..length]);
+    }
+}
+
+#[test]
+fn programs_with_changed_bytes_do_not_panic() {
+    let whole = real_program();
+    let mut seeded = Seeded(1);
+    for _ in 0..300 {
+        let mut bytes = whole.clone();
+        for _ in 0..=seeded.below(8) {
+            // Headers and tables more often than code.
+            let region = if seeded.below(2) == 0 {
+                4096.min(bytes.len())
+            } else {
+                bytes.len()
+            };
+            let at = seeded.below(region);
+            bytes[at] = u8::try_from(seeded.below(256)).unwrap();
+        }
+        fuzzing::object(&bytes);
+    }
+}
+
+#[test]
+fn words_that_are_huge_do_not_allocate_or_overflow() {
+    let whole = real_program();
+    let mut seeded = Seeded(2);
+    for value in [u64::MAX, u64::MAX - 7, 1 << 63, u64::from(u32::MAX)] {
+        for _ in 0..100 {
+            let mut bytes = whole.clone();
+            let tail = seeded.below(2) == 0;
+            let from = if tail { bytes.len() - 4096 } else { 0 };
+            let at = (from + seeded.below(4088)) & !7;
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            fuzzing::object(&bytes);
+        }
+    }
+}
+
+#[test]
+fn names_and_policies_of_any_bytes_do_not_panic() {
+    let mut seeded = Seeded(3);
+    let pieces = [
+        "_ZN",
+        "_R",
+        "NvC",
+        "17h0123456789abcdefE",
+        "$LT$",
+        "$GT$",
+        "<",
+        ">",
+        "::",
+        " as ",
+        "&",
+        "{closure#",
+        "}",
+        "core::ptr::drop_in_place<",
+        "a",
+        "9",
+        "-1.0.0",
+        "/src/",
+        "/registry/",
+        "é",
+        "schema = 1\n",
+        "[[path]]\n",
+        "name = 'x'\n",
+        "deny = [{ crate = '*' }]\n",
+        "{\"reason\":\"compiler-artifact\"}\n",
+    ];
+    for _ in 0..3000 {
+        let text: String = (0..seeded.below(12))
+            .map(|_| pieces[seeded.below(pieces.len())])
+            .collect();
+        fuzzing::names(text.as_bytes());
+        fuzzing::policy(text.as_bytes());
+        fuzzing::artifacts(text.as_bytes());
+    }
+}
+
+/// A record whose files are `bytes`, checked; code and text.
+fn check_program(bytes: &[u8]) -> (i32, String) {
+    let guard = Guard::new();
+    guard.unpack("clean.small", |name, content| {
+        if name == "clean" || name == "clean.unstripped" {
+            *content = bytes.to_vec();
+        }
+    });
+    guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"])
+}
+
+#[test]
+fn what_is_no_program_is_a_sentence() {
+    let elf = real_program();
+    let mut arm = elf.clone();
+    arm[18] = 183;
+    let mut object = elf.clone();
+    object[16] = 1;
+    for (bytes, words) in [
+        (&b""[..], "is empty"),
+        (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "looks like Mach-O"),
+        (b"MZ\x90\0", "looks like a Windows program"),
+        (b"!<arch>\n", "looks like an archive"),
+        (b"#!/bin/sh\n", "looks like a script"),
+        (b"hello", "first bytes are not those of a program"),
+        (b"\x7fELF", "header is cut short"),
+        (&elf[..200], "damaged or truncated ELF file"),
+        (&arm, "is an ELF file for aarch64"),
+        (&object, "is an object file"),
+    ] {
+        let (code, text) = check_program(bytes);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn a_program_without_rust_is_said_to_be_one() {
+    let (code, text) = check_program(&real_program());
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("not-rust"), "{text}");
+}
+
+#[test]
+fn a_changed_file_is_not_judged() {
+    let guard = Guard::new();
+    let folder = guard.unpack("clean.small", |_, _| {});
+    std::fs::write(folder.join("clean"), real_program()).unwrap();
+    let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("its sha256 differs"), "{text}");
+}
+
+#[test]
+fn a_missing_file_is_a_sentence() {
+    let guard = Guard::new();
+    let folder = guard.unpack("clean.small", |_, _| {});
+    std::fs::remove_file(folder.join("clean")).unwrap();
+    let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("cannot read"), "{text}");
+}
+
+#[test]
+fn unlike_twins_are_refused() {
+    let guard = Guard::new();
+    let other = guard.read_packed("offending.small", "offending.unstripped");
+    guard.unpack("clean.small", |name, content| {
+        if name == "clean.unstripped" {
+            content.clone_from(&other);
+        }
+    });
+    let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("twin-mismatch"), "{text}");
+}
