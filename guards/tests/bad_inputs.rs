@@ -2,6 +2,12 @@
 //!
 //! Mutations are seeded, so that a failure repeats.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic in a test is the report"
+)]
+
 mod program;
 
 use coldpath_guards::fuzzing;
@@ -184,7 +190,7 @@ fn a_missing_file_is_a_sentence() {
 #[test]
 fn unlike_twins_are_refused() {
     let guard = Guard::new();
-    let other = guard.read_packed("offending.small", "offending.unstripped");
+    let other = Guard::read_packed("offending.small", "offending.unstripped");
     guard.unpack("clean.small", |name, content| {
         if name == "clean.unstripped" {
             content.clone_from(&other);

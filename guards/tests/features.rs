@@ -2,6 +2,12 @@
 //! which plain metadata is wrong. Expectations come from
 //! `cargo tree -e normal,no-proc-macro --target …` and from reading the manifests.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic in a test is the report"
+)]
+
 mod program;
 
 use program::{Guard, fixture};
