@@ -224,6 +224,24 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_has_every_code_with_its_severity_and_sentence() {
+        let guide = include_str!("../../docs/guard.md");
+        for code in Code::ALL {
+            let severity = match code.severity() {
+                Severity::Violation => "violation",
+                Severity::CannotJudge => "cannot judge",
+                Severity::Note => "note",
+            };
+            let row = format!(
+                "| `{}` | {severity} | {} |",
+                code.name(),
+                code.description()
+            );
+            assert!(guide.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_judged_is_never_a_note() {
         assert_eq!(Code::LayerInconclusive.severity(), Severity::CannotJudge);
         assert_eq!(Code::RootMissing.severity(), Severity::CannotJudge);

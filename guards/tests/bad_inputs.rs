@@ -23,7 +23,7 @@ fn real_program() -> Vec<u8> {
     bytes
 }
 
-/// SplitMix64, for mutations that repeat.
+/// `SplitMix64`, for mutations that repeat.
 struct Seeded(u64);
 
 impl Seeded {
