@@ -8,12 +8,13 @@ use std::io::{self, BufWriter, Read, Write};
 use clap::Parser;
 
 use crate::chain::{Run, assemble};
-use crate::cli::{Args, ModelArgs, ModelVerb, RESERVED};
+use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
 use crate::exit;
 use crate::input::{self, sources};
 use crate::inspect;
 use crate::model::builtin;
 use crate::model::lens::Lens;
+use crate::model::matches;
 use crate::model::schema::{Model, ModelError};
 use crate::problems::Problems;
 use crate::report::Report;
@@ -91,6 +92,12 @@ fn dispatch(
             Err(error) => usage(&error, stdout),
         };
     }
+    if first == "check" {
+        return match CheckArgs::try_parse_from(&args[1..]) {
+            Ok(parsed) => check_model(&parsed, stdin, stdout),
+            Err(error) => usage(&error, stdout),
+        };
+    }
     match Args::try_parse_from(args) {
         Ok(parsed) => analyze(&parsed, args, stdin, stdout),
         Err(error) => usage(&error, stdout),
@@ -112,6 +119,27 @@ fn usage(error: &clap::Error, stdout: &mut dyn Write) -> Result<u8, Refusal> {
         });
     }
     done(write!(stdout, "{error}"), "standard output")
+}
+
+/// Says what the rules of a model match in the files.
+fn check_model(
+    args: &CheckArgs,
+    stdin: &mut dyn Read,
+    stdout: &mut dyn Write,
+) -> Result<u8, Refusal> {
+    let model = load_model(&args.model)?;
+    let (_, batch) = input::read_all(&sources::expand(&args.files)?, stdin)?;
+    let (data, _) = Dataset::from_batch(batch);
+    let (tree, _) = Tree::new(&data);
+    let found = matches::matches(&Lens::new(&data, &tree, &model));
+    let code = if args.strict && !found.is_whole() {
+        exit::CANNOT_JUDGE
+    } else {
+        exit::OK
+    };
+    let mut out = BufWriter::new(stdout);
+    let written = found.write(&mut out).and_then(|()| out.flush());
+    done(written, "standard output").map(|_| code)
 }
 
 /// Success of writing; a reader that went away has seen what it wanted.
@@ -199,7 +227,8 @@ fn choose(data: &Dataset, tree: &Tree) -> Result<Model, ModelError> {
     let score = |model: &Model| {
         let known = Lens::new(data, tree, model).known();
         (
-            known,
+            // Who knows everything knows nothing in particular.
+            known.min(if model.fallback { 1 } else { usize::MAX }),
             known == 0 && model.client.record.is_some() && !data.clients.is_empty(),
         )
     };

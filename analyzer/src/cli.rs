@@ -8,8 +8,8 @@ use crate::report::render::Format;
 use crate::stats::quantile::Definition;
 
 /// Subcommands of other versions; as names of files they are written `./check`.
-pub const RESERVED: [&str; 8] = [
-    "compare", "gate", "placebo", "plan", "chrome", "explain", "trend", "check",
+pub const RESERVED: [&str; 7] = [
+    "compare", "gate", "placebo", "plan", "chrome", "explain", "trend",
 ];
 
 /// Says where cold-start time goes.
@@ -19,10 +19,11 @@ pub const RESERVED: [&str; 8] = [
 #[derive(Debug, Parser)]
 #[command(name = "analyze", version, after_help = AFTER_HELP)]
 pub struct Args {
-    /// Trace files, folders (*.json, *.jsonl, *.gz in them), quoted globs, or `-` for standard input.
+    /// Trace files, folders (*.json, *.jsonl, *.gz, *.zst in them), quoted globs, or `-` for standard input.
     ///
     /// Content decides what a file is, never its name: OTLP JSON lines or documents, span dumps of
-    /// the OpenTelemetry JavaScript SDK, phase profiles, client records; plain or gzip.
+    /// the OpenTelemetry JavaScript SDK, Jaeger API JSON, Chrome trace JSON, phase profiles, client
+    /// records; plain, gzip or zstd.
     #[arg(required = true, value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -34,7 +35,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// What the spans mean: `coldpath`, `qwen`, or a model file; default: the one that knows most of the spans.
+    /// What the spans mean: `coldpath`, `qwen`, `generic`, or a model file; default: the one that knows most of the spans.
     #[arg(long, value_name = "NAME|FILE")]
     pub model: Option<String>,
 
@@ -45,6 +46,26 @@ pub struct Args {
     /// Definition of quantiles.
     #[arg(long, value_enum, default_value = "type7", value_name = "DEFINITION")]
     pub quantile: QuantileArg,
+}
+
+/// `analyze check --model NAME|FILE FILES…`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "analyze check",
+    about = "Says which spans match which rule of a model, and which match none"
+)]
+pub struct CheckArgs {
+    /// Trace files, folders, quoted globs, or `-` for standard input.
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+
+    /// The model: a built-in one or a file.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub model: String,
+
+    /// Exit with 3 when a rule never matches or a span matches no rule.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// `analyze model show NAME`.
@@ -64,7 +85,7 @@ pub struct ModelArgs {
 pub enum ModelVerb {
     /// Prints a model, ready to be changed and given to `--model`.
     Show {
-        /// `coldpath`, `qwen`, or a file.
+        /// `coldpath`, `qwen`, `generic`, or a file.
         name: String,
     },
 }
@@ -73,7 +94,7 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 the report was written; 2 wrong usage or unreadable input; 3 nothing to judge: no runs,
 or problems or incomplete chains under --strict; 4 internal error.
 
-`analyze model show NAME` prints a built-in model.";
+`analyze model show NAME` prints a built-in model; `analyze check --model FILE FILES` says what its rules match.";
 
 /// Values of `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -28,7 +28,7 @@ pub enum Code {
     /// `{}`, as some exporters write for a span they could not print.
     EmptyRecord,
     /// Compressed data that ends early or is damaged.
-    DamagedGzip,
+    DamagedCompression,
     /// A span whose trace id or span id is missing, zero or not hexadecimal.
     InvalidId,
     /// A span without a usable start or end.
@@ -59,6 +59,23 @@ pub enum Code {
     StageOutsideWindow,
     /// Two client records for one run.
     ConflictingClient,
+    /// Ids in base64, where the format demands hexadecimal; they are read.
+    Base64Id,
+    /// A 64-bit trace id, which may be the cut half of a 128-bit one.
+    ShortTraceId,
+    /// Keys in snake case, where the format demands camel case; they are read.
+    SnakeCaseKeys,
+    /// Nanoseconds since the epoch as a JSON number: whoever wrote or passed them
+    /// on as a double has rounded them to 256 ns.
+    TimeAsNumber,
+    /// A count that is negative; it is ignored.
+    InvalidCount,
+    /// Several roots in one trace: no run of its own, or several.
+    SeveralRoots,
+    /// Spans of two processes that fit into each other only if their clocks differ.
+    ClockOffset,
+    /// A span of the same process that leaves the one it is said to be within.
+    ImpossibleNesting,
 }
 
 impl Code {
@@ -75,7 +92,7 @@ impl Code {
             Self::OversizedRecord => "oversized_record",
             Self::UnknownRecord => "unknown_record",
             Self::EmptyRecord => "empty_record",
-            Self::DamagedGzip => "damaged_gzip",
+            Self::DamagedCompression => "damaged_compression",
             Self::InvalidId => "invalid_id",
             Self::InvalidTime => "invalid_time",
             Self::EndBeforeStart => "end_before_start",
@@ -91,6 +108,14 @@ impl Code {
             Self::InvalidProfile => "invalid_profile",
             Self::StageOutsideWindow => "stage_outside_window",
             Self::ConflictingClient => "conflicting_client",
+            Self::Base64Id => "base64_id",
+            Self::ShortTraceId => "short_trace_id",
+            Self::SnakeCaseKeys => "snake_case_keys",
+            Self::TimeAsNumber => "time_as_number",
+            Self::InvalidCount => "invalid_count",
+            Self::SeveralRoots => "several_roots",
+            Self::ClockOffset => "clock_offset",
+            Self::ImpossibleNesting => "impossible_nesting",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! and sorted by start.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use crate::model::lens::Lens;
 use crate::model::schema::Part;
@@ -57,7 +58,7 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
         run.start = first_instant(lens, run);
         complete::judge(lens, run);
     }
-    name_runs(&mut runs);
+    name_runs(lens, &mut runs);
     runs
 }
 
@@ -235,7 +236,8 @@ fn place_request<'a>(
         Some((owner, id)) => run.process_key == owner && run.channel_id == Some(id),
         None => run.process_key == process && run.channel_id.is_none(),
     };
-    if let Some(run) = runs.iter_mut().find(same) {
+    let shared = !lens.model.chain.run_per_request;
+    if let Some(run) = runs.iter_mut().filter(|_| shared).find(same) {
         run.requests.push(request);
         run.requests
             .sort_by_key(|request| (lens.data.span(request.span).start(), request.span));
@@ -323,17 +325,24 @@ pub(super) fn short(id: &str) -> String {
 }
 
 /// Names what has no name yet, and makes every name unique.
-fn name_runs(runs: &mut [Run<'_>]) {
+fn name_runs(lens: &Lens<'_>, runs: &mut [Run<'_>]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
         if run.id.is_empty() {
+            let unknown = run
+                .requests
+                .first()
+                .map_or_else(|| "unknown".to_owned(), |request| trace_name(lens, request));
+            if lens.model.chain.run_per_request {
+                (run.process_key, run.channel_id) = (None, None);
+            }
             run.id = match (run.process_key, run.channel_id) {
                 (Some(process), Some(channel)) => {
                     format!("{}/{}", process_name(process), short(channel))
                 }
                 (Some(process), None) => process_name(process),
                 (None, Some(channel)) => short(channel),
-                (None, None) => "unknown".to_owned(),
+                (None, None) => unknown.clone(),
             };
         }
         let count = seen.entry(run.id.clone()).or_default();
@@ -342,6 +351,16 @@ fn name_runs(runs: &mut [Run<'_>]) {
             run.id = format!("{}~{count}", run.id);
         }
     }
+}
+
+/// The first half of a request's trace id, which no other trace shares by chance.
+fn trace_name(lens: &Lens<'_>, request: &Request) -> String {
+    let trace = lens.data.span(request.span).trace.0;
+    trace.iter().take(8).fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// A UUID is cut to its first block; other keys are short and stay.

@@ -24,6 +24,10 @@ pub fn judge(lens: &Lens<'_>, run: &mut Run<'_>) {
     }
     let mut missing = Vec::new();
     let chain = &lens.model.chain;
+    let mut roots = run.requests.iter().map(|request| request.span);
+    if chain.run_per_request && roots.any(|span| lens.tree.is_orphan(span)) {
+        missing.push(format!("the parent of its {}", chain.request));
+    }
     let mut require = |kinds: &[String], spans: &ByKind, whose: &str| {
         for kind in kinds {
             if let Some(what) = lack(lens, kind, spans) {

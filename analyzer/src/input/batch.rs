@@ -6,6 +6,7 @@ use crate::trace::dataset::Counts;
 use crate::trace::names::Names;
 use crate::trace::span::{Attributes, Resource, ResourceIndex, Span};
 
+use super::chrome::ChromeEvent;
 use super::client::ClientRecord;
 use super::manifest::Manifest;
 use super::profile::{PhaseProfile, SessionProfile};
@@ -25,6 +26,8 @@ pub struct Batch {
     pub session_profiles: Vec<SessionProfile>,
     /// Client records.
     pub clients: Vec<ClientRecord>,
+    /// Chrome trace events, until they are assembled.
+    pub chrome: Vec<ChromeEvent>,
     /// Manifests of experiments.
     pub manifests: Vec<Manifest>,
     /// Documents of this project that hold no measurement.
@@ -41,7 +44,7 @@ impl Batch {
     /// How many records there are of all kinds.
     #[must_use]
     pub fn holdings(&self) -> u64 {
-        let own = self.clients.len() + self.manifests.len() + self.documents;
+        let own = self.clients.len() + self.manifests.len() + self.documents + self.chrome.len();
         let counts = self.counts;
         counts.spans + counts.logs + counts.metrics + counts.profiles + own as u64
     }

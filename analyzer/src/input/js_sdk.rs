@@ -10,13 +10,13 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use crate::problems::{Code, Place};
+use crate::problems::Place;
 use crate::trace::names::Names;
 use crate::trace::span::{Attributes, Event, Link, Span, SpanId, Status, TraceId, Value};
 
 use super::batch::Batch;
 use super::lenient::{Id, List, Pairs, Scalar, Text};
-use super::otlp::{check_ids, check_times};
+use super::otlp::{check_ids, check_parent, check_times};
 use super::record::parse;
 
 #[derive(Deserialize, Default, Clone, Copy)]
@@ -107,21 +107,10 @@ pub fn read_span(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), St
     let (Some((trace, id)), Some(interval)) = (ids, interval) else {
         return Ok(());
     };
-    let parent = match span
+    let parent = span
         .parent_span_context
-        .map_or(span.parent_span_id, |context| context.span_id)
-    {
-        Id::Valid(id) => Some(SpanId(id)),
-        Id::Missing => None,
-        Id::Invalid => {
-            let reason = format!(
-                "span `{}` has a parent id that is no 16 hexadecimal digits",
-                span.name.0
-            );
-            batch.problems.add(Code::InvalidId, Some(place), reason);
-            None
-        }
-    };
+        .map_or(span.parent_span_id, |context| context.span_id);
+    let parent = check_parent(parent, &span.name.0, place, batch);
     let names = &mut batch.names;
     let events = span.events.0.into_iter().map(|event| Event {
         name: names.intern(&event.name.0),
@@ -129,13 +118,10 @@ pub fn read_span(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), St
     });
     let events: Box<[Event]> = events.collect();
     let links = span.links.0.iter().filter_map(|link| {
-        match (link.context.trace_id, link.context.span_id) {
-            (Id::Valid(trace), Id::Valid(span)) => Some(Link {
-                trace: TraceId(trace),
-                span: SpanId(span),
-            }),
-            _ => None,
-        }
+        Some(Link {
+            trace: TraceId(link.context.trace_id.bytes()?),
+            span: SpanId(link.context.span_id.bytes()?),
+        })
     });
     let (status, message) = match span.status {
         Some(status) => {

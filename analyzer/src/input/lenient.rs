@@ -42,6 +42,10 @@ pub enum Id<const N: usize> {
     Missing,
     /// A usable id.
     Valid([u8; N]),
+    /// A usable id that was written in base64.
+    Base64([u8; N]),
+    /// Half as many digits as there should be, the lower half of the id.
+    Short([u8; N]),
     /// Anything else.
     Invalid,
 }
@@ -54,6 +58,19 @@ impl<const N: usize> Id<N> {
             return Self::Missing;
         }
         let digits = text.as_bytes();
+        if digits.len() == N.div_ceil(3) * 4 && digits.len() != 2 * N {
+            return from_base64(digits).map_or(Self::Invalid, Self::Base64);
+        }
+        // Only trace ids were ever cut in half: 64-bit ids of older tracers.
+        if N == 16 && digits.len() == N {
+            let mut whole = [b'0'; 32];
+            whole[16..].copy_from_slice(digits);
+            return match std::str::from_utf8(&whole).map(Self::parse) {
+                Ok(Self::Valid(bytes)) => Self::Short(bytes),
+                Ok(other) => other,
+                Err(_) => Self::Invalid,
+            };
+        }
         if digits.len() != 2 * N {
             return Self::Invalid;
         }
@@ -69,6 +86,49 @@ impl<const N: usize> Id<N> {
         } else {
             Self::Valid(bytes)
         }
+    }
+}
+
+impl<const N: usize> Id<N> {
+    /// The bytes of a usable id, however it was written.
+    #[must_use]
+    pub fn bytes(self) -> Option<[u8; N]> {
+        match self {
+            Self::Valid(bytes) | Self::Base64(bytes) | Self::Short(bytes) => Some(bytes),
+            Self::Missing | Self::Invalid => None,
+        }
+    }
+}
+
+/// Padded base64 of either alphabet; `None` unless it is exactly `N` bytes, not all zero.
+fn from_base64<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let padding = (3 - N % 3) % 3;
+    let (digits, tail) = text.split_at_checked(text.len().checked_sub(padding)?)?;
+    if tail.iter().any(|byte| *byte != b'=') {
+        return None;
+    }
+    let mut bytes = [0; N];
+    let (mut bits, mut held, mut next) = (0u32, 0, 0);
+    for digit in digits {
+        bits = bits << 6 | u32::from(sextet(*digit)?);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            *bytes.get_mut(next)? = u8::try_from(bits >> held & 0xff).ok()?;
+            next += 1;
+        }
+    }
+    (next == N && bytes != [0; N]).then_some(bytes)
+}
+
+fn sextet(digit: u8) -> Option<u8> {
+    match digit {
+        b'A'..=b'Z' => Some(digit - b'A'),
+        b'a'..=b'z' => Some(digit - b'a' + 26),
+        b'0'..=b'9' => Some(digit - b'0' + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
     }
 }
 
@@ -288,6 +348,25 @@ mod tests {
         assert_eq!(Id::<2>::parse(""), Id::Missing);
         assert_eq!(Id::<2>::parse("ab0"), Id::Invalid);
         assert_eq!(Id::<2>::parse("zz01"), Id::Invalid);
+        assert_eq!(
+            Id::<16>::parse("00000000000000ff"),
+            Id::Short([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff])
+        );
+    }
+
+    #[test]
+    fn ids_in_base64_are_read_as_such() {
+        // From Python: base64.b64encode(bytes(range(1, 9))).
+        assert_eq!(
+            Id::<8>::parse("AQIDBAUGBwg="),
+            Id::Base64([1, 2, 3, 4, 5, 6, 7, 8])
+        );
+        assert_eq!(
+            Id::<16>::parse("AQIDBAUGBwgJCgsMDQ4PEA=="),
+            Id::Base64([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16])
+        );
+        assert_eq!(Id::<8>::parse("AQIDBAUGBwgJ"), Id::Invalid);
+        assert_eq!(Id::<8>::parse("AAAAAAAAAAA="), Id::Invalid);
     }
 
     #[track_caller]

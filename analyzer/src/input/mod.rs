@@ -7,8 +7,10 @@
 //! Content decides everything; names of files are only printed.
 
 pub mod batch;
+pub mod chrome;
 pub mod client;
 pub mod decode;
+pub mod jaeger;
 pub mod js_sdk;
 pub mod lenient;
 pub mod manifest;
@@ -112,7 +114,7 @@ fn read_one(
         read_values(file, &mut plain, batch).map_err(unreadable)?;
         if let Some(reason) = plain.damage() {
             batch.problems.add(
-                Code::DamagedGzip,
+                Code::DamagedCompression,
                 Some(Place {
                     file,
                     byte: 0,

@@ -21,7 +21,7 @@ use super::record::parse;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct TracesData<'a> {
-    #[serde(default)]
+    #[serde(default, alias = "batches", alias = "resource_spans")]
     resource_spans: List<ResourceSpans<'a>>,
 }
 
@@ -30,7 +30,7 @@ struct TracesData<'a> {
 struct ResourceSpans<'a> {
     #[serde(default)]
     resource: Option<OtlpResource<'a>>,
-    #[serde(default, alias = "instrumentationLibrarySpans")]
+    #[serde(default, alias = "instrumentationLibrarySpans", alias = "scope_spans")]
     scope_spans: List<ScopeSpans<'a>>,
 }
 
@@ -51,17 +51,17 @@ struct ScopeSpans<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct OtlpSpan<'a> {
-    #[serde(default)]
+    #[serde(default, alias = "trace_id")]
     trace_id: Id<16>,
-    #[serde(default)]
+    #[serde(default, alias = "span_id")]
     span_id: Id<8>,
-    #[serde(default)]
+    #[serde(default, alias = "parent_span_id")]
     parent_span_id: Id<8>,
     #[serde(default)]
     name: Text<'a>,
-    #[serde(default)]
+    #[serde(default, alias = "start_time_unix_nano")]
     start_time_unix_nano: Scalar<'a>,
-    #[serde(default)]
+    #[serde(default, alias = "end_time_unix_nano")]
     end_time_unix_nano: Scalar<'a>,
     #[serde(default)]
     attributes: List<KeyValue<'a>>,
@@ -71,6 +71,12 @@ struct OtlpSpan<'a> {
     links: List<OtlpLink>,
     #[serde(default)]
     status: Option<OtlpStatus<'a>>,
+    #[serde(default)]
+    dropped_attributes_count: Scalar<'a>,
+    #[serde(default)]
+    dropped_events_count: Scalar<'a>,
+    #[serde(default)]
+    dropped_links_count: Scalar<'a>,
 }
 
 #[derive(Deserialize)]
@@ -117,13 +123,13 @@ struct KeyValue<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct AnyValue<'a> {
-    #[serde(default)]
+    #[serde(default, alias = "string_value")]
     string_value: Option<Text<'a>>,
-    #[serde(default)]
+    #[serde(default, alias = "bool_value")]
     bool_value: Option<bool>,
-    #[serde(default)]
+    #[serde(default, alias = "int_value")]
     int_value: Option<Scalar<'a>>,
-    #[serde(default)]
+    #[serde(default, alias = "double_value")]
     double_value: Option<Scalar<'a>>,
 }
 
@@ -173,18 +179,8 @@ fn keep_span(
     batch: &mut Batch,
 ) -> Option<Span> {
     let (trace, id) = check_ids(span.trace_id, span.span_id, &span.name.0, place, batch)?;
-    let parent = match span.parent_span_id {
-        Id::Valid(id) => Some(SpanId(id)),
-        Id::Missing => None,
-        Id::Invalid => {
-            let reason = format!(
-                "span `{}` has a parent id that is no 16 hexadecimal digits",
-                span.name.0
-            );
-            batch.problems.add(Code::InvalidId, Some(place), reason);
-            None
-        }
-    };
+    let parent = check_parent(span.parent_span_id, &span.name.0, place, batch);
+    check_numbers(&span, place, batch);
     let times = (
         span.start_time_unix_nano.as_u64(),
         span.end_time_unix_nano.as_u64(),
@@ -196,17 +192,12 @@ fn keep_span(
         attributes: keep_attributes(event.attributes.0, place, batch),
     });
     let events: Box<[Event]> = events.collect();
-    let links = span
-        .links
-        .0
-        .iter()
-        .filter_map(|link| match (link.trace_id, link.span_id) {
-            (Id::Valid(trace), Id::Valid(span)) => Some(Link {
-                trace: TraceId(trace),
-                span: SpanId(span),
-            }),
-            _ => None,
-        });
+    let links = span.links.0.iter().filter_map(|link| {
+        Some(Link {
+            trace: TraceId(link.trace_id.bytes()?),
+            span: SpanId(link.span_id.bytes()?),
+        })
+    });
     Some(Span {
         trace,
         id,
@@ -222,6 +213,47 @@ fn keep_span(
     })
 }
 
+/// The parent's id, or a problem.
+pub(super) fn check_parent(
+    id: Id<8>,
+    name: &str,
+    place: Place,
+    batch: &mut Batch,
+) -> Option<SpanId> {
+    if id == Id::Invalid {
+        let reason = format!("span `{name}` has a parent id that is no 16 hexadecimal digits");
+        batch.problems.add(Code::InvalidId, Some(place), reason);
+    }
+    id.bytes().map(SpanId)
+}
+
+/// Numbers that say less than they seem to, or nothing.
+fn check_numbers(span: &OtlpSpan<'_>, place: Place, batch: &mut Batch) {
+    let rounded = |time: &Scalar<'_>| matches!(time, Scalar::Unsigned(_) | Scalar::Double(_));
+    if rounded(&span.start_time_unix_nano) || rounded(&span.end_time_unix_nano) {
+        let reason = format!(
+            "span `{}` has its times as numbers: if a double held them, they are rounded to 256 ns",
+            span.name.0
+        );
+        batch.problems.add(Code::TimeAsNumber, Some(place), reason);
+    }
+    let counts = [
+        &span.dropped_attributes_count,
+        &span.dropped_events_count,
+        &span.dropped_links_count,
+    ];
+    if counts
+        .iter()
+        .any(|count| matches!(count, Scalar::Signed(_)))
+    {
+        let reason = format!(
+            "span `{}` has a negative dropped count; it is ignored",
+            span.name.0
+        );
+        batch.problems.add(Code::InvalidCount, Some(place), reason);
+    }
+}
+
 /// Both ids of a span, or a problem.
 pub(super) fn check_ids(
     trace: Id<16>,
@@ -230,10 +262,14 @@ pub(super) fn check_ids(
     place: Place,
     batch: &mut Batch,
 ) -> Option<(TraceId, SpanId)> {
-    if let (Id::Valid(trace), Id::Valid(span)) = (trace, span) {
-        return Some((TraceId(trace), SpanId(span)));
+    if let (Some(trace_id), Some(span_id)) = (trace.bytes(), span.bytes()) {
+        if matches!(trace, Id::Base64(_)) || matches!(span, Id::Base64(_)) {
+            let reason = format!("span `{name}` has its ids in base64 instead of hexadecimal");
+            batch.problems.add(Code::Base64Id, Some(place), reason);
+        }
+        return Some((TraceId(trace_id), SpanId(span_id)));
     }
-    let which = if matches!(trace, Id::Valid(_)) {
+    let which = if trace.bytes().is_some() {
         "span id"
     } else {
         "trace id"

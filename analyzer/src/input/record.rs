@@ -7,7 +7,7 @@ use crate::problems::{Code, Place};
 
 use super::batch::Batch;
 use super::lenient::Text;
-use super::{client, js_sdk, manifest, otlp, profile};
+use super::{chrome, client, jaeger, js_sdk, manifest, otlp, profile};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,10 @@ enum Kind {
     OtlpResourceSpans,
     OtlpLogs,
     OtlpMetrics,
+    JaegerAnswer,
+    JaegerTrace,
+    ChromeDocument,
+    ChromeEvent,
     JsSpan,
     JsLog,
     JsMetric,
@@ -51,10 +55,26 @@ const STAGES: u32 = 1 << 10;
 const TOTAL_MS: u32 = 1 << 11;
 const CLIENT_COLD: u32 = 1 << 12;
 const SCOPE_LOGS: u32 = 1 << 13;
+const DATA: u32 = 1 << 14;
+const JAEGER_TRACE: u32 = 1 << 15;
+const JAEGER_SPANS: u32 = 1 << 16;
+const TRACE_EVENTS: u32 = 1 << 17;
+const EVENT_PHASE: u32 = 1 << 18;
+const EVENT_PROCESS: u32 = 1 << 19;
+const SNAKE_CASE: u32 = 1 << 20;
 
 fn flag(key: &str) -> u32 {
     match key {
-        "resourceSpans" => RESOURCE_SPANS,
+        // Tempo's API writes `batches`.
+        "resourceSpans" | "batches" => RESOURCE_SPANS,
+        "resource_spans" => RESOURCE_SPANS | SNAKE_CASE,
+        "data" => DATA,
+        "traceID" => JAEGER_TRACE,
+        "spans" => JAEGER_SPANS,
+        "traceEvents" => TRACE_EVENTS,
+        "ph" => EVENT_PHASE,
+        "pid" => EVENT_PROCESS,
+        "scope_spans" => SCOPE_SPANS | SNAKE_CASE,
         "scopeSpans" | "instrumentationLibrarySpans" => SCOPE_SPANS,
         "resourceLogs" => RESOURCE_LOGS,
         "resourceMetrics" => RESOURCE_METRICS,
@@ -121,6 +141,14 @@ impl Keys {
             Kind::OtlpMetrics
         } else if all(SCOPE_SPANS) {
             Kind::OtlpResourceSpans
+        } else if all(TRACE_EVENTS) {
+            Kind::ChromeDocument
+        } else if all(EVENT_PHASE | EVENT_PROCESS) {
+            Kind::ChromeEvent
+        } else if all(JAEGER_TRACE | JAEGER_SPANS) {
+            Kind::JaegerTrace
+        } else if all(DATA) {
+            Kind::JaegerAnswer
         } else if all(SPAN_CONTEXT | START_TIME | NAME) {
             Kind::JsSpan
         } else if all(LOG_BODY) || all(LOG_TIME) {
@@ -155,11 +183,20 @@ pub fn read(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), String>
     if bytes.starts_with(b"{\"resourceSpans\"") {
         return otlp::read_spans(bytes, place, batch);
     }
-    match parse::<Keys>(bytes)?.kind() {
+    let keys = parse::<Keys>(bytes)?;
+    if keys.seen & SNAKE_CASE != 0 {
+        let reason = "OTLP JSON with snake_case keys, which the specification forbids; it is read";
+        batch.problems.add(Code::SnakeCaseKeys, Some(place), reason);
+    }
+    match keys.kind() {
         Kind::OtlpSpans => otlp::read_spans(bytes, place, batch),
         Kind::OtlpResourceSpans => otlp::read_resource_spans(bytes, place, batch),
         Kind::OtlpLogs => otlp::count_logs(bytes, batch),
         Kind::OtlpMetrics | Kind::JsMetric => otlp::count_metrics(bytes, batch),
+        Kind::JaegerAnswer => jaeger::read_answer(bytes, place, batch),
+        Kind::JaegerTrace => jaeger::read_trace(bytes, place, batch),
+        Kind::ChromeDocument => chrome::read_document(bytes, place, batch),
+        Kind::ChromeEvent => chrome::read_event(bytes, place, batch),
         Kind::JsSpan => js_sdk::read_span(bytes, place, batch),
         Kind::JsLog => {
             batch.counts.logs += 1;

@@ -1,7 +1,7 @@
 //! What the user named: files, folders, globs and standard input.
 //!
 //! Only names are handled here; nothing looks at an extension except the
-//! listing of a folder, which takes `*.json`, `*.jsonl` and `*.gz`.
+//! listing of a folder, which takes `*.json`, `*.jsonl`, `*.gz` and `*.zst`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::{InputFile, manifest};
 
 /// Extensions that a folder's listing takes.
-const FOLDER_EXTENSIONS: [&str; 3] = ["json", "jsonl", "gz"];
+const FOLDER_EXTENSIONS: [&str; 4] = ["json", "jsonl", "gz", "zst"];
 
 /// Folders within folders that a listing enters: an experiment has two levels.
 const FOLDER_DEPTH_MAX: usize = 8;
@@ -41,7 +41,7 @@ pub enum SourceError {
         name: String,
     },
     /// A folder in which there is nothing to read.
-    #[error("no *.json, *.jsonl or *.gz in folder: {name}\nhint: name the files themselves")]
+    #[error("no *.json, *.jsonl, *.gz or *.zst in folder: {name}\nhint: name the files themselves")]
     EmptyFolder {
         /// The folder as given.
         name: String,

@@ -5,9 +5,10 @@ use std::path::Path;
 use super::schema::{Model, ModelError};
 
 /// Name and text of each, in the order in which a tie is decided.
-const MODELS: [(&str, &str); 2] = [
+const MODELS: [(&str, &str); 3] = [
     ("coldpath", include_str!("../../models/coldpath.toml")),
     ("qwen", include_str!("../../models/qwen.toml")),
+    ("generic", include_str!("../../models/generic.toml")),
 ];
 
 /// The text of a built-in model.
@@ -65,7 +66,7 @@ mod tests {
     fn an_unknown_model_names_the_known_ones() {
         let text = text_of("qven").unwrap_err().to_string();
         assert!(
-            text.contains("qven") && text.contains("coldpath, qwen"),
+            text.contains("qven") && text.contains("coldpath, qwen, generic"),
             "{text}"
         );
     }

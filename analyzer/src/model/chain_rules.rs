@@ -8,6 +8,9 @@ use super::schema::Literal;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {
+    /// Each request is a run of its own, whatever it shares with others.
+    #[serde(default)]
+    pub run_per_request: bool,
     /// Required once in a process.
     #[serde(default)]
     pub process: Vec<String>,

@@ -8,7 +8,7 @@ use crate::trace::span::{ResourceIndex, Value};
 use crate::trace::tree::Tree;
 use crate::units::Nanos;
 
-use super::schema::{Literal, Model, Part, SpanRule};
+use super::schema::{Literal, Model, Part, Position, SpanRule};
 use super::window_rules::Unit;
 
 /// Clock quantum of senders that stamp starts in whole milliseconds.
@@ -76,7 +76,9 @@ impl<'a> Lens<'a> {
             .map(|rule| Prepared::new(rule, data))
             .collect();
         let rules = data.indices().map(|span| {
-            let found = prepared.iter().position(|rule| rule.fits(data, span))?;
+            let found = prepared
+                .iter()
+                .position(|rule| rule.fits(data, span) && stands(tree, rule.rule.position, span))?;
             u16::try_from(found).ok()
         });
         Self {
@@ -113,6 +115,12 @@ impl<'a> Lens<'a> {
     #[must_use]
     pub fn rule(&self, span: SpanIndex) -> Option<&'a SpanRule> {
         self.rules[span.0 as usize].map(|index| &self.model.spans[index as usize])
+    }
+
+    /// Place of the rule that fits a span among the model's.
+    #[must_use]
+    pub fn rule_index(&self, span: SpanIndex) -> Option<usize> {
+        self.rules[span.0 as usize].map(usize::from)
     }
 
     /// The kind of a span.
@@ -210,6 +218,17 @@ impl<'a> Lens<'a> {
             .copied()
             .unwrap_or(NANOSECOND)
     }
+}
+
+/// Whether a span stands where a rule wants it.
+fn stands(tree: &Tree, wanted: Option<Position>, span: SpanIndex) -> bool {
+    let Some(wanted) = wanted else { return true };
+    let found = match tree.parent(span) {
+        None => Position::Root,
+        Some(parent) if tree.parent(parent).is_none() => Position::ChildOfRoot,
+        Some(_) => Position::Deeper,
+    };
+    found == wanted
 }
 
 /// Whether an attribute has the value of a rule.

@@ -8,6 +8,7 @@
 pub mod builtin;
 pub mod chain_rules;
 pub mod lens;
+pub mod matches;
 pub mod metric_rules;
 pub mod schema;
 pub mod window_rules;

@@ -55,6 +55,9 @@ pub struct Model {
     pub name: String,
     /// Name for people.
     pub title: String,
+    /// Chosen only where no other built-in model knows any span.
+    #[serde(default)]
+    pub fallback: bool,
     /// Keys that tie spans together.
     pub keys: Keys,
     /// What spans there are; the first rule that fits a span decides its kind.
@@ -121,6 +124,19 @@ pub enum Part {
     Other,
 }
 
+/// Where a span stands in its trace. A span whose parent is in none of the files
+/// counts as a root.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// Without a parent.
+    Root,
+    /// Directly below a root.
+    ChildOfRoot,
+    /// Further down.
+    Deeper,
+}
+
 /// A value in a rule.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
@@ -131,6 +147,16 @@ pub enum Literal {
     Int(i64),
     /// Text.
     Text(String),
+}
+
+impl std::fmt::Display for Literal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Text(value) => f.write_str(value),
+        }
+    }
 }
 
 /// What makes a span one of a kind.
@@ -150,12 +176,24 @@ pub struct SpanRule {
     pub conditions: BTreeMap<String, Literal>,
     /// Attribute that must be there.
     pub has: Option<String>,
+    /// Where in its trace the span must stand.
+    pub position: Option<Position>,
     /// Parent means cause, not containment.
     #[serde(default)]
     pub asynchronous: bool,
     /// The parent may be a span of somebody else's trace.
     #[serde(default)]
     pub remote_parent: bool,
+}
+
+impl SpanRule {
+    /// Whether it would fit every span.
+    fn says_nothing(&self) -> bool {
+        self.name.is_none()
+            && self.name_prefix.is_none()
+            && self.has.is_none()
+            && self.position.is_none()
+    }
 }
 
 impl Model {
@@ -204,13 +242,9 @@ impl Model {
         {
             return Err(invalid("a stage needs a name with `span` or `attribute`, or `spans` or `attribute_prefix` alone".to_owned()));
         }
-        if model
-            .spans
-            .iter()
-            .any(|rule| rule.name.is_none() && rule.name_prefix.is_none() && rule.has.is_none())
-        {
+        if model.spans.iter().any(SpanRule::says_nothing) {
             return Err(invalid(
-                "a [[span]] needs `name`, `name_prefix` or `has`".to_owned(),
+                "a [[span]] needs `name`, `name_prefix`, `has` or `position`".to_owned(),
             ));
         }
         Ok(model)

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use crate::input::batch::Batch;
+use crate::input::chrome;
 use crate::input::client::ClientRecord;
 use crate::input::manifest::Manifest;
 use crate::input::profile::{PhaseProfile, SessionProfile};
@@ -57,7 +58,8 @@ pub struct Dataset {
 impl Dataset {
     /// Orders a batch and drops repeated spans.
     #[must_use]
-    pub fn from_batch(batch: Batch) -> (Self, Problems) {
+    pub fn from_batch(mut batch: Batch) -> (Self, Problems) {
+        chrome::assemble(&mut batch);
         let Batch {
             names,
             mut spans,

@@ -66,6 +66,12 @@ impl Tree {
         &self.orphans
     }
 
+    /// Whether a span names a parent that is not in the data.
+    #[must_use]
+    pub fn is_orphan(&self, span: SpanIndex) -> bool {
+        self.orphans.binary_search(&span).is_ok()
+    }
+
     /// The children, in canonical order.
     #[must_use]
     pub fn children(&self, span: SpanIndex) -> &[SpanIndex] {

@@ -13,6 +13,8 @@ mod cli;
 mod cohorts;
 mod coldpath;
 mod expected_findings;
+mod formats;
+mod known_bad;
 mod order;
 mod partition;
 mod planted;

@@ -208,7 +208,7 @@ pub(super) fn overlap(report: &Report) -> Option<Finding> {
     let factor = window.overlap_factor?;
     let overlap = window.overlap.unwrap_or(Nanos(0));
     let text = format!(
-        "stages of the {} run beside each other for {} at P50: their durations add up to {factor:.2} times the window, and the breakdown counts each instant once",
+        "stages of the {} run beside each other for {} at P50: their durations add up to {factor:.2} times the window, and the breakdown counts each instant once; which waits for which is inferred from times alone",
         window.title.to_lowercase(),
         time(overlap, window.quantum)
     );

@@ -1,5 +1,9 @@
-//! Looks at the trace as a whole: orphans, and what processes say about their
-//! own traces. Yields problems and changes nothing.
+//! Looks at the trace as a whole: orphans, ids and roots ([`traces`]), spans that
+//! cannot lie where they are said to ([`nesting`]), and what processes say about
+//! their own traces. Yields problems and changes nothing.
+
+mod nesting;
+mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +17,9 @@ use crate::trace::span::{Resource, Value, attribute};
 pub fn inspect(lens: &Lens<'_>) -> Problems {
     let mut problems = Problems::default();
     orphans(lens, &mut problems);
+    traces::short_ids(lens, &mut problems);
+    traces::several_roots(lens, &mut problems);
+    nesting::nesting(lens, &mut problems);
     if let Some(closing) = &lens.model.closing {
         processes(lens, closing, &mut problems);
     }

@@ -1,0 +1,105 @@
+//! Children that cannot lie within their parents, and what that says.
+//!
+//! Within one process a child that leaves its parent was not called by it in
+//! the way the trace says. Between two processes the same may only mean that
+//! their clocks differ: from each pair, child clock − parent clock lies between
+//! (child end − parent end) and (child start − parent start); what all pairs of
+//! two processes allow is reported, and no span is moved.
+
+use std::collections::BTreeMap;
+
+use crate::model::lens::Lens;
+use crate::problems::{Code, Problems};
+use crate::trace::dataset::SpanIndex;
+use crate::trace::span::Status;
+use crate::units::{Nanos, difference};
+
+/// What the pairs of two processes allow for the difference of their clocks.
+struct Offset {
+    low: Nanos,
+    high: Nanos,
+    pairs: u64,
+    quantum: Nanos,
+    example: SpanIndex,
+}
+
+/// Looks at every child that is said to run within its parent.
+pub(super) fn nesting(lens: &Lens<'_>, problems: &mut Problems) {
+    let mut offsets: BTreeMap<(u32, u32), Offset> = BTreeMap::new();
+    for child in lens.data.indices() {
+        let Some(parent) = lens.tree.parent(child) else {
+            continue;
+        };
+        if !is_within(lens, child) {
+            continue;
+        }
+        let (inner, outer) = (lens.data.span(child), lens.data.span(parent));
+        let low = difference(inner.interval.end(), outer.interval.end());
+        let high = difference(inner.start(), outer.start());
+        let quantum = lens.quantum(child).max(lens.quantum(parent));
+        if inner.resource == outer.resource {
+            if low > quantum || high.0 < -quantum.0 {
+                impossible(lens, child, parent, problems);
+            }
+            continue;
+        }
+        let pair = (outer.resource.0, inner.resource.0);
+        let offset = offsets.entry(pair).or_insert(Offset {
+            low,
+            high,
+            pairs: 0,
+            quantum,
+            example: child,
+        });
+        offset.low = offset.low.max(low);
+        offset.high = offset.high.min(high);
+        offset.quantum = offset.quantum.max(quantum);
+        offset.pairs += 1;
+    }
+    for offset in offsets.values() {
+        different_clocks(lens, offset, problems);
+    }
+}
+
+/// Whether parent means containment for this span. A failed one may have been
+/// abandoned by its parent.
+fn is_within(lens: &Lens<'_>, child: SpanIndex) -> bool {
+    lens.rule(child).is_some_and(|rule| !rule.asynchronous)
+        && lens.data.span(child).status != Status::Error
+}
+
+fn impossible(lens: &Lens<'_>, child: SpanIndex, parent: SpanIndex, problems: &mut Problems) {
+    let name = |span: SpanIndex| lens.data.names.text(lens.data.span(span).name);
+    let reason = format!(
+        "span `{}` leaves `{}`, its parent in the same process: it was not called by it, or a guard was held over a wait",
+        name(child),
+        name(parent)
+    );
+    problems.add(Code::ImpossibleNesting, None, reason);
+}
+
+fn different_clocks(lens: &Lens<'_>, offset: &Offset, problems: &mut Problems) {
+    let (low, high) = (offset.low, offset.high);
+    let possible = low.0 <= offset.quantum.0 && high.0 >= -offset.quantum.0;
+    if possible {
+        return;
+    }
+    let name = lens.data.names.text(lens.data.span(offset.example).name);
+    let reason = if low <= high {
+        let (side, least, most) = if low.0 > 0 {
+            ("ahead", low, high)
+        } else {
+            ("behind", Nanos(-high.0), Nanos(-low.0))
+        };
+        format!(
+            "spans such as `{name}` fit into their parents of another process only if its clock is {side} by {} to {} ms; nothing is moved",
+            least.as_ms(),
+            most.as_ms()
+        )
+    } else {
+        format!(
+            "spans such as `{name}` fit into their parents of another process with no difference of the clocks; nothing is moved"
+        )
+    };
+    problems.add(Code::ClockOffset, None, reason);
+}

@@ -1,0 +1,173 @@
+//! Formats beside OTLP (`fixtures/formats/make.py`), and `analyze check`.
+
+use serde_json::{Value, json};
+
+use crate::support::{analyze, fixture, problems, report};
+
+fn read(name: &str) -> Value {
+    report([fixture("formats").join(name)])
+}
+
+fn parts(report: &Value, run: usize) -> Value {
+    let window = &report["runs"]["items"][run]["windows"][0];
+    json!([
+        window["total_ns"],
+        window["stages"],
+        window["unattributed_ns"]
+    ])
+}
+
+#[test]
+fn jaeger_answers_and_single_traces_are_read() {
+    for name in ["jaeger.json", "jaeger-trace.json"] {
+        let report = read(name);
+        assert_eq!(problems(&report), [], "{name}");
+        assert_eq!(
+            parts(&report, 0),
+            json!([100_000_000, {"load": 30_000_000, "store": 50_000_000}, 20_000_000]),
+            "{name}"
+        );
+        let versions = &report["provenance"]["versions"];
+        assert!(versions.to_string().contains("shop 2.1"), "{versions}");
+    }
+}
+
+#[test]
+fn chrome_events_nest_by_thread_and_pairs_become_spans() {
+    for name in ["chrome-object.json", "chrome-array.json"] {
+        let report = read(name);
+        // `request` and `background` are roots of their threads.
+        assert_eq!(
+            problems(&report),
+            [("several_roots".to_owned(), 1)],
+            "{name}"
+        );
+        assert_eq!(report["runs"]["total"], 2);
+        assert_eq!(
+            parts(&report, 0),
+            json!([100_000_000, {"load": 30_000_000, "store": 49_999_000}, 20_001_000]),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn chrome_events_without_end_or_time_are_left_out() {
+    let report = read("chrome-broken.json");
+    let codes = problems(&report);
+    assert_eq!(codes[0], ("invalid_time".to_owned(), 2));
+    assert_eq!(report["runs"]["total"], 2);
+}
+
+#[test]
+fn every_frame_of_a_zstd_file_is_read() {
+    let packed = read("two-frames.jsonl.zst");
+    let plain = report([fixture("coldpath/valid/curl-only.jsonl")]);
+    assert_eq!(packed["runs"], plain["runs"]);
+    assert_eq!(packed["input"]["problems"], json!([]));
+    let cut = read("cut.jsonl.zst");
+    assert_eq!(problems(&cut)[0], ("damaged_compression".to_owned(), 1));
+    assert_eq!(cut["runs"]["total"], 1);
+}
+
+#[test]
+fn a_manifest_beside_the_traces_gives_provenance() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("a.jsonl");
+    std::fs::copy(fixture("coldpath/valid/curl-only.jsonl"), &trace).unwrap();
+    let manifest = json!({"schema": "coldpath.manifest/1", "seed": 4748, "host": {
+        "cpu_model": "Some CPU", "cores": 2, "kernel": "6.1", "boot_id": "b007"}});
+    std::fs::write(folder.path().join("manifest.json"), manifest.to_string()).unwrap();
+    for named in [&trace, &folder.path().to_path_buf()] {
+        let found = &report([named])["provenance"];
+        assert_eq!(
+            (&found["host"], &found["boot_id"], &found["seed"]),
+            (
+                &json!("Some CPU, 2 cores, 6.1"),
+                &json!("b007"),
+                &json!("4748")
+            )
+        );
+    }
+}
+
+#[test]
+fn files_of_a_folder_that_are_no_traces_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(
+        fixture("coldpath/valid/curl-only.jsonl"),
+        folder.path().join("a.jsonl"),
+    )
+    .unwrap();
+    std::fs::write(
+        folder.path().join("rss.json"),
+        "[[57.7,58092],[110.6,63992]]",
+    )
+    .unwrap();
+    std::fs::write(folder.path().join("other.json"), "{\"x\":1}").unwrap();
+    let listed = report([folder.path()]);
+    assert_eq!(listed["input"]["not_traces"], 2);
+    assert_eq!(listed["input"]["problems"], json!([]));
+    // Named by itself the same file is a problem.
+    let named = report([folder.path().join("other.json")]);
+    assert_eq!(problems(&named), [("unknown_record".to_owned(), 1)]);
+}
+
+#[test]
+fn check_says_what_matches_and_what_does_not() {
+    let cold = fixture("qwen-serve-0.24.4/cold");
+    let args = ["check".as_ref(), "--model".as_ref(), "qwen".as_ref()];
+    let whole = analyze(args.into_iter().chain([cold.as_os_str()]));
+    assert_eq!(whole.code, 0);
+    assert!(
+        whole.stdout.contains("Rules that match nothing: 0"),
+        "{}",
+        whole.stdout
+    );
+    assert!(
+        whole.stdout.contains("Spans that no rule fits: 0"),
+        "{}",
+        whole.stdout
+    );
+    let args = [
+        "check".as_ref(),
+        "--strict".as_ref(),
+        "--model".as_ref(),
+        "coldpath".as_ref(),
+    ];
+    let other = analyze(args.into_iter().chain([cold.as_os_str()]));
+    assert_eq!(other.code, 3);
+    assert!(
+        other.stdout.contains("Spans that no rule fits: 120"),
+        "{}",
+        other.stdout
+    );
+    assert!(
+        other
+            .stdout
+            .contains("\n  daemon.boot, name = daemon.boot\n"),
+        "{}",
+        other.stdout
+    );
+}
+
+#[test]
+fn check_names_the_line_of_an_unknown_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let model = analyze(["model", "show", "generic"]).stdout;
+    std::fs::write(&path, model.replace("fallback = true", "fallbck = true")).unwrap();
+    let args = [
+        "check".as_ref(),
+        "--model".as_ref(),
+        path.as_os_str(),
+        "-".as_ref(),
+    ];
+    let answer = analyze(args);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("fallbck") && answer.stderr.contains("line 7"),
+        "{}",
+        answer.stderr
+    );
+}
