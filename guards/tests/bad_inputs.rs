@@ -200,3 +200,24 @@ fn unlike_twins_are_refused() {
     assert_eq!(code, 3, "{text}");
     assert!(text.contains("twin-mismatch"), "{text}");
 }
+
+/// Inputs that are worth keeping: made by hand, or found by fuzzing.
+#[test]
+fn the_corpus_is_replayed() {
+    let targets: [(&str, fn(&[u8])); 4] = [
+        ("object", fuzzing::object),
+        ("policy", fuzzing::policy),
+        ("artifacts", fuzzing::artifacts),
+        ("names", fuzzing::names),
+    ];
+    for (target, body) in targets {
+        let mut count = 0;
+        for entry in std::fs::read_dir(fixture("corpus").join(target)).unwrap() {
+            let input = std::fs::read(entry.unwrap().path()).unwrap();
+            assert!(input.len() <= fuzzing::INPUT_BYTES_MAX);
+            body(&input);
+            count += 1;
+        }
+        assert!(count > 0, "{target}");
+    }
+}
