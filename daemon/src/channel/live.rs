@@ -197,7 +197,7 @@ impl Channel {
             Ok(Exit::Unknown) | Err(_) => self.fault.get().unwrap_or("it was ended").to_owned(),
             Ok(exit) => match self.fault.get() {
                 // Ended for that by this daemon: its exit says nothing of its own.
-                Some(fault) if matches!(exit, Exit::Signal(_)) => fault.to_owned(),
+                Some(fault) if self.process.was_signalled() => fault.to_owned(),
                 _ => exit.to_string(),
             },
         };

@@ -76,6 +76,8 @@ pub(crate) struct AgentProcess {
     pidfd: AsyncFd<OwnedFd>,
     exit: watch::Sender<Option<Exit>>,
     watched: Cell<bool>,
+    /// Whether this daemon sent it a signal while it ran.
+    signalled: Cell<bool>,
 }
 
 /// What to start.
@@ -133,6 +135,7 @@ impl AgentProcess {
                 pidfd,
                 exit,
                 watched: Cell::new(false),
+                signalled: Cell::new(false),
             }),
             pipes,
         ))
@@ -207,7 +210,7 @@ impl AgentProcess {
         if timeout(EOF_GRACE, self.ended()).await.is_ok() {
             return;
         }
-        let _ = kill_process_group(self.pid, Signal::TERM);
+        self.signal(Signal::TERM);
         if timeout(TERM_GRACE, self.ended()).await.is_ok() {
             return;
         }
@@ -217,9 +220,19 @@ impl AgentProcess {
 
     /// Kills its whole group at once.
     pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
         if self.exit.borrow().is_none() {
-            let _ = kill_process_group(self.pid, Signal::KILL);
+            self.signalled.set(true);
+            let _ = kill_process_group(self.pid, signal);
         }
+    }
+
+    /// Whether a signal that ended it may have been this daemon's own.
+    pub(crate) fn was_signalled(&self) -> bool {
+        self.signalled.get()
     }
 }
 
