@@ -437,3 +437,43 @@ fn an_agent_runs_in_the_workspace_without_the_daemon_s_token() {
     assert!(!text.contains("secret-7"), "{text:?}");
     daemon.stop_cleanly();
 }
+
+#[test]
+fn an_agent_is_told_its_parent_and_the_instant_of_its_spawn() {
+    let sandbox = Sandbox::new();
+    let environ = sandbox.path("environ");
+    let words = format!("'env={}'", environ.display());
+    let agent = logging_agent(&sandbox, &words);
+    let daemon = sandbox.daemon().agent(agent).traced().start();
+    daemon.thread_session().expect_status(200);
+    let pid = daemon.pid();
+    daemon.stop_cleanly();
+    let text = std::fs::read_to_string(&environ).unwrap();
+    let value = |name: &str| {
+        let named =
+            |variable: &str| Some(variable.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+        text.split('\0').find_map(named)
+    };
+    let traces = sandbox.traces();
+    let spawn = traces.one("channel.spawn").span();
+    let expected = format!("00-{}-{}-01", spawn.trace_id, spawn.span_id);
+    assert_eq!(value("TRACEPARENT"), Some(expected));
+    assert_eq!(
+        value("COLDPATH_TRACE_DIR"),
+        sandbox.trace_dir().to_str().map(str::to_owned)
+    );
+    let stamp = value("COLDPATH_SPAWN").unwrap();
+    let fields: Vec<u64> = stamp
+        .strip_prefix("v1:")
+        .unwrap()
+        .split(':')
+        .map(|field| field.parse().unwrap())
+        .collect();
+    let [wall, mono, instant, spawner] = fields[..] else {
+        panic!("{stamp}");
+    };
+    assert_eq!(spawner, u64::from(pid));
+    // The instant lies in the span, by the anchor that it comes with.
+    let at = wall + instant - mono;
+    assert!((spawn.start..=spawn.end).contains(&at), "{at} of {spawn:?}");
+}

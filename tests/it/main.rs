@@ -8,6 +8,7 @@ mod boot;
 mod bootstrap;
 mod kill;
 mod leftovers;
+mod pipeline;
 mod profiles;
 mod readme;
 mod session;
