@@ -6,6 +6,7 @@
 
 use crate::channel::AgentCommand;
 use crate::exit;
+use coldpath_trace_format::emit::collector::Endpoint;
 use coldpath_trace_format::env as vars;
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -23,6 +24,10 @@ pub(crate) const DEFAULT_PORT: u16 = 4170;
 /// Longest wait that an option takes: the largest timer of the daemon whose
 /// contract this one keeps.
 const MS_MAX: u64 = 2_147_483_647;
+/// Longest start of the runtime: it opens a few files, which takes milliseconds; a
+/// network file system that comes back at all does so in less than this, and
+/// clients give up at about this time.
+const RUNTIME_TIMEOUT_MS: u64 = 30_000;
 /// A token file larger than this is not one.
 const TOKEN_FILE_MAX_BYTES: u64 = 4_096;
 
@@ -59,6 +64,9 @@ struct Args {
     /// Writes traces and profiles of this process and its agents to files in DIR.
     #[arg(long, value_name = "DIR")]
     trace_dir: Option<PathBuf>,
+    /// Sends the same spans to an OTLP/HTTP collector at URL as well; needs a trace directory.
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
     /// What starts the runtime: the first answered /health, or nothing but the bind.
     #[arg(long, value_name = "WHEN", default_value = "health", value_parser = ["health", "immediate"])]
     runtime_start: String,
@@ -68,6 +76,9 @@ struct Args {
     /// Starts the runtime after this time when no /health came.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(..=MS_MAX))]
     fallback_ms: u64,
+    /// Longest wait for the runtime to start; then requests that need it get 503.
+    #[arg(long, value_name = "MS", default_value_t = RUNTIME_TIMEOUT_MS, value_parser = clap::value_parser!(u64).range(1..=MS_MAX))]
+    runtime_timeout_ms: u64,
     /// Longest wait for an agent to start and answer `initialize`, and for each `session/new`.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=MS_MAX))]
     initialize_timeout_ms: u64,
@@ -88,6 +99,7 @@ pub(crate) struct Config {
     pub(crate) access: crate::http::Access,
     pub(crate) state_dir: PathBuf,
     pub(crate) trace_dir: Option<PathBuf>,
+    pub(crate) otlp_endpoint: Option<Endpoint>,
     pub(crate) start: StartPolicy,
     pub(crate) initialize_timeout: Duration,
     /// `None` is no limit.
@@ -103,6 +115,8 @@ pub(crate) struct StartPolicy {
     pub(crate) health_grace: Duration,
     /// When neither `/health` nor a request came.
     pub(crate) fallback: Duration,
+    /// Longest wait for the runtime once it was started.
+    pub(crate) timeout: Duration,
 }
 
 /// Why the daemon does not start, or text that was asked for instead.
@@ -165,6 +179,7 @@ fn resolve(args: Args, env: Environment<'_>) -> Result<Config, String> {
         .state_dir
         .or_else(|| set(env, STATE_DIR_VAR))
         .map_or_else(|| default_state_dir(&workspace, env), Ok)?;
+    let trace_dir = args.trace_dir.or_else(|| set(env, vars::TRACE_DIR));
     Ok(Config {
         address,
         port_walks: args.port.is_none(),
@@ -176,16 +191,40 @@ fn resolve(args: Args, env: Environment<'_>) -> Result<Config, String> {
             allowed_origins: args.allow_origin,
         },
         state_dir,
-        trace_dir: args.trace_dir.or_else(|| set(env, vars::TRACE_DIR)),
+        otlp_endpoint: otlp_endpoint(args.otlp_endpoint, trace_dir.is_some(), env)?,
+        trace_dir,
         workspace,
         start: StartPolicy {
             immediate: args.runtime_start == "immediate",
             health_grace: Duration::from_millis(args.health_grace_ms),
             fallback: Duration::from_millis(args.fallback_ms),
+            timeout: Duration::from_millis(args.runtime_timeout_ms),
         },
         initialize_timeout: Duration::from_millis(args.initialize_timeout_ms),
         max_sessions: (args.max_sessions > 0).then_some(args.max_sessions),
     })
+}
+
+/// The flag must make sense; an inherited variable without a trace directory is
+/// somebody else's business.
+fn otlp_endpoint(
+    flag: Option<String>,
+    traced: bool,
+    env: Environment<'_>,
+) -> Result<Option<Endpoint>, String> {
+    if flag.is_some() && !traced {
+        return Err("--otlp-endpoint needs --trace-dir: the file is the record".to_owned());
+    }
+    let variable = || env(vars::OTLP_ENDPOINT)?.into_string().ok();
+    match flag
+        .or_else(variable)
+        .filter(|text| traced && !text.is_empty())
+    {
+        None => Ok(None),
+        Some(text) => Endpoint::parse(&text)
+            .map(Some)
+            .map_err(|error| error.to_string()),
+    }
 }
 
 /// A variable that is set and not empty.
@@ -329,6 +368,16 @@ pub(crate) fn workspace_hash(workspace: &Path) -> String {
 }
 
 #[cfg(test)]
+impl Config {
+    /// What these arguments ask for, in an empty environment.
+    pub(crate) fn of(args: &[&str]) -> Self {
+        use clap::Parser as _;
+        let args = Args::try_parse_from(["coldpathd"].iter().chain(args)).unwrap();
+        resolve(args, &|_| None).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser as _;
@@ -418,6 +467,28 @@ mod tests {
             &["--hostname", "example.org"],
             &[HOME],
             "is not an IP address",
+        );
+        check_refused(
+            &[
+                "--agent",
+                "true",
+                "--otlp-endpoint",
+                "http://127.0.0.1:4318",
+            ],
+            &[HOME],
+            "needs --trace-dir",
+        );
+        check_refused(
+            &[
+                "--agent",
+                "true",
+                "--trace-dir",
+                "/t",
+                "--otlp-endpoint",
+                "collector",
+            ],
+            &[HOME],
+            "is not a collector",
         );
         check_refused(&["--require-auth"], &[HOME], "needs a token");
         check_refused(

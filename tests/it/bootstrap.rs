@@ -41,9 +41,12 @@ fn silent_connections_make_room_when_every_place_is_taken() {
     let sandbox = Sandbox::new();
     let daemon = passive(&sandbox);
     let mut open: Vec<_> = (0..64).map(|_| daemon.connect()).collect();
-    // Answered after all of them were accepted; from here on it is not the oldest.
     let health = Request::get("/health");
-    assert_eq!(open[0].ask(&health).text(), OK);
+    // Accepted in their order: with the last one answered, the first one is asked
+    // after all of them were accepted, and from here on is not the oldest.
+    for index in [63, 0] {
+        assert_eq!(open[index].ask(&health).text(), OK);
+    }
     let mut later: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
     for client in &mut later {
         assert_eq!(client.ask(&health).text(), OK);
@@ -509,4 +512,73 @@ fn stop_signals_end_the_loop_and_the_runtime_with_0() {
         assert_eq!(daemon.wait().code, Some(0));
         sandbox.assert_deserted();
     }
+}
+
+#[test]
+fn places_are_left_for_health_while_requests_wait_for_the_runtime() {
+    let sandbox = Sandbox::new();
+    let launch = sandbox.daemon().passive().fault("runtime.start");
+    let daemon = launch.start();
+    let mut held: Vec<_> = (0..48).map(|_| daemon.connect()).collect();
+    for client in &mut held {
+        client.send(&Request::session("thread"));
+    }
+    // Connections are served in their order: all of those are held by now.
+    for _ in 0..3 {
+        daemon.get("/daemon/status").expect_status(200);
+    }
+    let answer = daemon.thread_session().expect_status(503);
+    assert_eq!(answer.json()["code"], "daemon_runtime_starting");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(daemon.get("/health").text(), OK);
+}
+
+#[test]
+fn a_runtime_that_hangs_has_failed_after_its_time() {
+    let sandbox = Sandbox::new();
+    let launch = sandbox.daemon().passive().fault("runtime.start");
+    let daemon = launch.args(["--runtime-timeout-ms", "1"]).start();
+    let message = "it was not ready within 1 ms";
+    for _ in 0..2 {
+        let answer = daemon.thread_session().expect_status(503);
+        assert_eq!(answer.json()["code"], "daemon_runtime_failed");
+        assert!(answer.text().contains(message), "{}", answer.text());
+    }
+    let health = daemon.get("/health").expect_status(503).json();
+    assert!(health["error"].as_str().unwrap().contains(message));
+    assert_eq!(daemon.stop().code, Some(1));
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_runtime_that_hangs() {
+    let sandbox = Sandbox::new();
+    let launch = sandbox.daemon().passive().fault("runtime.start");
+    let daemon = launch.start();
+    let mut client = daemon.connect();
+    client.send(&Request::session("thread"));
+    daemon.stderr.wait_for("fault runtime.start");
+    daemon.signal(Signal::TERM);
+    daemon.stderr.wait_for("stopping");
+    daemon.signal(Signal::INT);
+    assert_eq!(daemon.wait().code, Some(1));
+}
+
+#[test]
+fn a_loop_that_cannot_wait_any_more_ends_in_error() {
+    let sandbox = Sandbox::new();
+    let daemon = passive(&sandbox);
+    // poll refuses to look at more descriptors than a process may have.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(daemon.pid()).unwrap());
+    let limit = rustix::process::Rlimit {
+        current: Some(2),
+        maximum: Some(2),
+    };
+    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, limit).unwrap();
+    let _client = daemon.connect();
+    let exit = daemon.wait();
+    assert_eq!(exit.code, Some(1), "{exit:?}");
+    assert!(
+        exit.stderr.contains("waiting for connections failed"),
+        "{exit:?}"
+    );
 }

@@ -5,10 +5,14 @@ use coldpath_tests::{
     Daemon, Exit, Request, Sandbox, Signal, Span, TraceFile, Traces, assert_complete_session,
     assert_process_part,
 };
+use rustix::net::sockopt::set_socket_linger;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
@@ -588,5 +592,213 @@ fn a_runtime_that_fails_is_told_with_the_request_that_started_it() {
     for name in ["runtime.start", "POST /session"] {
         traces.one(name).failed("runtime_start_failed");
     }
+    traces
+        .one("POST /session")
+        .has("http.response.status_code", 503)
+        .has("coldpath.session.outcome", "failed");
     traces.one("daemon.boot").succeeded();
+}
+
+/// A daemon on a clock whose wall time is the monotonic one, so that a test can
+/// compare its own instants with those of spans to the nanosecond.
+fn on_monotonic_clock(sandbox: &Sandbox) -> Daemon {
+    let (_, mono) = clocks();
+    let stamp = format!("v1:{mono}:{mono}:{mono}:{}", std::process::id());
+    let launch = sandbox.daemon().agent(fake_agent("")).passive().traced();
+    launch.env("COLDPATH_SPAWN", stamp).start()
+}
+
+/// The span of the only `/health`, which has its answer, began after it was `asked`
+/// and was over when the daemon answered something else.
+#[track_caller]
+fn check_health_times(sandbox: &Sandbox, daemon: Daemon, asked: u64) {
+    // The client can have its answer before the daemon knows that it is out.
+    daemon.get("/capabilities").expect_status(200);
+    let (_, answered) = clocks();
+    daemon.stop_cleanly();
+    let traces = sandbox.traces();
+    let health = traces.one("health.first").child_of("daemon.boot").span();
+    assert!(
+        asked <= health.start && health.end <= answered,
+        "asked {asked}, answered {answered}: {health:?}"
+    );
+}
+
+#[test]
+fn the_first_health_is_timed_from_its_own_bytes_to_its_answer() {
+    // Before the runtime, and by the runtime.
+    for starts_runtime in [false, true] {
+        let prepare = |daemon: &Daemon| {
+            if starts_runtime {
+                daemon.thread_session().expect_status(200);
+            }
+        };
+        let now = || clocks().1;
+
+        // The bytes come with the connection.
+        let sandbox = Sandbox::new();
+        let daemon = on_monotonic_clock(&sandbox);
+        prepare(&daemon);
+        let asked = now();
+        daemon.get("/health").expect_status(200);
+        check_health_times(&sandbox, daemon, asked);
+
+        // On a connection that was accepted and silent before.
+        let sandbox = Sandbox::new();
+        let daemon = on_monotonic_clock(&sandbox);
+        prepare(&daemon);
+        let mut silent = daemon.connect();
+        daemon.get("/capabilities").expect_status(200);
+        let asked = now();
+        silent.ask(&Request::get("/health")).expect_status(200);
+        check_health_times(&sandbox, daemon, asked);
+
+        // On a connection that has been used; with a head in two pieces.
+        let sandbox = Sandbox::new();
+        let daemon = on_monotonic_clock(&sandbox);
+        prepare(&daemon);
+        let mut used = daemon.connect();
+        // Looked at behind the other one: its answer says that both were.
+        let mut other = daemon.connect();
+        for client in [&mut used, &mut other] {
+            client
+                .ask(&Request::get("/capabilities"))
+                .expect_status(200);
+        }
+        let asked = now();
+        used.send_bytes(b"HEAD /health HTTP/1.1\r\n");
+        other.ask(&Request::get("/capabilities")).expect_status(200);
+        let half = now();
+        let rest = format!("Host: localhost:{}\r\n\r\n", daemon.port());
+        used.send_bytes(rest.as_bytes());
+        used.read_head().expect_status(200);
+        check_health_times(&sandbox, daemon, asked);
+        let traces = sandbox.traces();
+        let health = traces
+            .one("health.first")
+            .has("http.request.method", "HEAD");
+        let start = health.span().start;
+        assert!(
+            start <= half,
+            "{start} is not that of the first byte, {half}"
+        );
+    }
+}
+
+#[test]
+fn an_invalid_context_of_the_first_health_is_noted() {
+    for starts_runtime in [false, true] {
+        let sandbox = Sandbox::new();
+        let launch = sandbox.daemon().agent(fake_agent("")).passive().traced();
+        let daemon = launch.start();
+        if starts_runtime {
+            daemon.thread_session().expect_status(200);
+        }
+        let health = Request::get("/health").header("traceparent", "00-nonsense");
+        daemon.ask(&health).expect_status(200);
+        daemon.stop_cleanly();
+        let traces = sandbox.traces();
+        let health = traces.one("health.first").child_of("daemon.boot");
+        assert_eq!(health.span().events, ["traceparent.invalid"]);
+    }
+}
+
+#[test]
+fn a_run_that_begins_after_the_clock_moved_stands_on_one_timeline() {
+    let sandbox = Sandbox::new();
+    let (wall, mono) = clocks();
+    let hour = 3_600_000_000_000;
+    let stamp = format!("v1:{}:{mono}:{mono}:{}", wall - hour, std::process::id());
+    let agent = logging_agent(&sandbox, "");
+    let launch = sandbox.daemon().agent(agent).traced();
+    let daemon = launch.env("COLDPATH_SPAWN", stamp).start();
+    daemon.thread_session().expect_status(200);
+    let agent = nth_agent(&sandbox, 0).unwrap();
+    agent.signal(Signal::KILL);
+    daemon.stderr.wait_for("the agent ended");
+    daemon.thread_session().expect_status(200);
+    daemon.stop_cleanly();
+    let traces = sandbox.traces();
+    let requests = session_requests(&traces);
+    let [old, new] = [requests[0], requests[1]];
+    assert!(new.start - old.start >= hour - 60_000_000_000, "{new:?}");
+    for name in ["channel.wait", "session.new"] {
+        traces.child(new, name).inside(new);
+    }
+    let spawn = traces.named("channel.spawn")[1];
+    traces.expect(spawn).inside(new);
+}
+
+#[test]
+fn the_status_tells_the_time_of_the_calendar() {
+    let sandbox = Sandbox::new();
+    let (wall, mono) = clocks();
+    let stamp = format!(
+        "v1:{}:{mono}:{mono}:{}",
+        wall - 3_600_000_000_000,
+        std::process::id()
+    );
+    let launch = sandbox.daemon().agent(fake_agent("")).passive();
+    let daemon = launch.traced().env("COLDPATH_SPAWN", stamp).start();
+    let date = || {
+        let mut date = std::process::Command::new("date");
+        let output = date.args(["-u", "+%FT%T.%3NZ"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    for _ in 0..2 {
+        let before = date();
+        let status = daemon.get("/daemon/status").expect_status(200).json();
+        let told = status["generatedAt"].as_str().unwrap();
+        assert!(before.as_str() <= told && told <= date().as_str(), "{told}");
+        daemon.thread_session().expect_status(200);
+    }
+    daemon.stop_cleanly();
+}
+
+#[test]
+fn a_method_that_a_client_made_up_is_no_name() {
+    let sandbox = Sandbox::new();
+    let launch = sandbox.daemon().agent(fake_agent("")).traced();
+    let daemon = launch.start();
+    for method in ["BREW", "get", "DELETE"] {
+        daemon.ask(&Request::new(method, "/pot")).expect_status(404);
+    }
+    daemon.stop_cleanly();
+    let traces = sandbox.traces();
+    let made_up = traces.named("HTTP");
+    assert_eq!(made_up.len(), 2);
+    for span in made_up {
+        traces.expect(span).has("http.request.method", "_OTHER");
+    }
+    traces.one("DELETE").has("http.request.method", "DELETE");
+}
+
+#[test]
+fn a_request_whose_client_left_before_the_runtime_is_told_at_once() {
+    let sandbox = Sandbox::new();
+    let launch = sandbox.daemon().agent(fake_agent("")).passive().traced();
+    let daemon = launch.start();
+    // Stopped, the daemon gets the request together with the end of its client.
+    daemon.signal(Signal::STOP);
+    let rude = TcpStream::connect((Ipv4Addr::LOCALHOST, daemon.port())).unwrap();
+    set_socket_linger(&rude, Some(Duration::ZERO)).unwrap();
+    let bytes = Request::session("thread").to_bytes(daemon.port());
+    (&rude).write_all(&bytes).unwrap();
+    drop(rude);
+    daemon.signal(Signal::CONT);
+    daemon.thread_session().expect_status(200);
+    daemon.stop_cleanly();
+    let traces = sandbox.traces();
+    let [left, served] = session_requests(&traces)[..] else {
+        panic!("{}", traces.names());
+    };
+    traces
+        .expect(left)
+        .failed("client_gone")
+        .lacks("coldpath.session.outcome");
+    // Not at the end of the daemon.
+    assert!(left.end <= served.end);
+    for name in ["runtime.wait", "channel.wait", "session.new"] {
+        traces.child(served, name).succeeded();
+    }
 }

@@ -1,5 +1,6 @@
 //! One connection of the bootstrap loop: bytes in, bytes out, nothing decided.
 
+use super::{HealthRecord, HealthRequest};
 use crate::http::HEAD_MAX_BYTES;
 use coldpath_trace_format::emit::MonoNanos;
 use std::io::{self, Read as _, Write as _};
@@ -20,7 +21,14 @@ pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
     unsent: Vec<u8>,
-    pub(crate) accepted: MonoNanos,
+    /// The accept, until the socket was looked at for the first time.
+    accepted: Option<MonoNanos>,
+    /// When the first byte that is not consumed came.
+    began: MonoNanos,
+    /// When bytes came last.
+    read_at: MonoNanos,
+    /// A `/health` whose answer the peer has not taken whole.
+    health: Option<HealthRequest>,
     pub(crate) deadline: MonoNanos,
     pub(crate) state: State,
 }
@@ -47,10 +55,21 @@ pub(crate) enum State {
 pub(crate) struct Pending {
     pub(crate) stream: TcpStream,
     pub(crate) read: Vec<u8>,
-    /// Rest of an answer that the peer has not taken yet.
-    pub(crate) unsent: Vec<u8>,
+    /// When the first of these bytes came.
+    pub(crate) began: MonoNanos,
+    pub(crate) unsent: Unsent,
     /// When its first request began to wait for the runtime, and whether it started it.
     pub(crate) held: Option<(MonoNanos, bool)>,
+}
+
+/// Rest of an answer that the peer has not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Unsent {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the connection ends with it.
+    pub(crate) then_close: bool,
+    /// The `/health` that it answers.
+    pub(crate) health: Option<HealthRequest>,
 }
 
 impl Connection {
@@ -63,7 +82,10 @@ impl Connection {
             stream,
             read: Vec::new(),
             unsent: Vec::new(),
-            accepted: now,
+            accepted: Some(now),
+            began: now,
+            read_at: now,
+            health: None,
             deadline: now.after(CONNECTION_DEADLINE),
             state: State::Reading,
         })
@@ -78,19 +100,33 @@ impl Connection {
         &self.read
     }
 
+    /// When the request at the front began: at the accept where its first bytes
+    /// were there when the connection was first looked at, else when they were read.
+    pub(crate) fn began(&self) -> MonoNanos {
+        self.began
+    }
+
     /// Takes a handled request off the front.
     pub(crate) fn consume(&mut self, length: usize) {
         self.read.drain(..length);
+        // What stands behind it came no later than that.
+        self.began = self.read_at;
     }
 
     /// Reads what is there, up to the bound. `false` when the peer is gone.
     pub(crate) fn fill(&mut self) -> bool {
         let mut buffer = [0_u8; 2048];
+        // Bytes that came with the connection are as old as it is.
+        let accepted = self.accepted.take();
         while self.read.len() < HEAD_MAX_BYTES {
             let room = buffer.len().min(HEAD_MAX_BYTES - self.read.len());
             match self.stream.read(&mut buffer[..room]) {
                 Ok(0) => return false,
                 Ok(length) => {
+                    self.read_at = accepted.unwrap_or_else(MonoNanos::now);
+                    if self.read.is_empty() {
+                        self.began = self.read_at;
+                    }
                     self.read.extend_from_slice(&buffer[..length]);
                     if length < room {
                         return true;
@@ -109,6 +145,20 @@ impl Connection {
         self.deadline = now.after(CONNECTION_DEADLINE);
         self.state = State::Writing { then_close };
         self.flush()
+    }
+
+    /// Keeps a `/health` until its answer, which was sent in part, is flushed.
+    pub(crate) fn await_flush(&mut self, health: HealthRequest) {
+        self.health = Some(health);
+    }
+
+    /// The `/health` whose answer has been flushed since the last call.
+    pub(crate) fn take_answered(&mut self, now: MonoNanos) -> Option<HealthRecord> {
+        if self.unsent.is_empty() {
+            self.health.take().map(|health| health.answered(now))
+        } else {
+            None
+        }
     }
 
     /// Goes on sending. `true` when nothing is left to send.
@@ -142,10 +192,16 @@ impl Connection {
             State::Held { since, started } => Some((since, started)),
             _ => None,
         };
+        let then_close = self.state == State::Writing { then_close: true };
         Pending {
             stream: self.stream,
             read: self.read,
-            unsent: self.unsent,
+            began: self.began,
+            unsent: Unsent {
+                bytes: self.unsent,
+                then_close,
+                health: self.health,
+            },
             held,
         }
     }

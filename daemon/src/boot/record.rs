@@ -3,9 +3,10 @@
 use crate::config::Config;
 use crate::contract::StartupFacts;
 use crate::http::Head;
+use coldpath_trace_format::emit::collector::Endpoint;
 use coldpath_trace_format::emit::{
     Anchor, MonoNanos, ProcessStart, SpanContext, SpawnEnv, SpawnStamp, Telemetry, TelemetryConfig,
-    remote_context, uuid,
+    WallNanos, remote_context, uuid,
 };
 use coldpath_trace_format::traceparent::TraceParent;
 use coldpath_trace_format::{attributes as keys, env as vars, spans};
@@ -37,28 +38,70 @@ impl Trigger {
     }
 }
 
+/// A `/health` whose answer is not out yet.
+#[derive(Clone, Debug)]
+pub(crate) struct HealthRequest {
+    /// The accept, when its first bytes were there by then; else when they came.
+    began: MonoNanos,
+    method: &'static str,
+    /// The client's trace context, as it sent it.
+    traceparent: Option<String>,
+    tracestate: Option<String>,
+}
+
 /// The first `/health` that was answered.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthRecord {
-    pub(crate) accepted: MonoNanos,
-    pub(crate) flushed: MonoNanos,
-    /// The client's trace context, as it sent it.
-    pub(crate) traceparent: Option<String>,
-    pub(crate) tracestate: Option<String>,
+    request: HealthRequest,
+    /// When the last byte of the answer was given to the socket.
+    flushed: MonoNanos,
+}
+
+impl HealthRequest {
+    /// Keeps what its span needs.
+    pub(crate) fn new(head: &Head<'_>, began: MonoNanos) -> Self {
+        Self {
+            began,
+            method: if head.method == "HEAD" { "HEAD" } else { "GET" },
+            traceparent: head.traceparent.map(str::to_owned),
+            tracestate: head.tracestate.map(str::to_owned),
+        }
+    }
+
+    /// The same with its answer out.
+    pub(crate) fn answered(self, flushed: MonoNanos) -> HealthRecord {
+        HealthRecord {
+            request: self,
+            flushed,
+        }
+    }
 }
 
 impl HealthRecord {
+    /// When its answer was out.
+    pub(crate) fn flushed(&self) -> MonoNanos {
+        self.flushed
+    }
+
     /// Tells it as `health.first`, under the client's span or else under `boot`.
     pub(crate) fn tell(
         &self,
         telemetry: &Telemetry,
         boot: Option<&SpanContext>,
     ) -> Option<SpanContext> {
-        let remote = parse_parent(self.traceparent.as_deref(), self.tracestate.as_deref());
+        let request = &self.request;
+        let remote = parse_parent(
+            request.traceparent.as_deref(),
+            request.tracestate.as_deref(),
+        );
+        let invalid = remote.is_err();
         let parent = remote.ok().flatten().or_else(|| boot.cloned());
-        let mut stage = telemetry.stage_at(spans::HEALTH_FIRST, parent.as_ref(), self.accepted);
-        stage.set(keys::HTTP_METHOD, "GET");
+        let mut stage = telemetry.stage_at(spans::HEALTH_FIRST, parent.as_ref(), request.began);
+        stage.set(keys::HTTP_METHOD, request.method);
         stage.set(keys::HTTP_ROUTE, "/health");
+        if invalid {
+            stage.event("traceparent.invalid");
+        }
         let context = stage.context();
         stage.end_at(self.flushed);
         context
@@ -114,6 +157,7 @@ pub(crate) struct BootRecord {
 #[derive(Clone, Debug)]
 struct TraceRecord {
     dir: PathBuf,
+    collector: Option<Endpoint>,
     spawn: SpawnEnv,
     parent: Option<SpanContext>,
     rejected: u32,
@@ -130,7 +174,7 @@ impl BootRecord {
             trace: config
                 .trace_dir
                 .clone()
-                .map(|dir| TraceRecord::read(dir, main)),
+                .map(|dir| TraceRecord::read(dir, config.otlp_endpoint.clone(), main)),
             anchor: OnceLock::new(),
         }
     }
@@ -161,7 +205,8 @@ impl BootRecord {
             process_to_listen: self.bound.since(process),
             main_to_listen: self.bound.since(self.main),
             uptime: now.since(process),
-            now: anchor.wall_at(now).to_iso_millis(),
+            // The anchor may be older than a suspend or a step of the clock.
+            now: WallNanos::now().to_iso_millis(),
         }
     }
 
@@ -183,6 +228,7 @@ impl BootRecord {
                 ProcessStart::Main
             },
             rejected_contexts: trace.rejected,
+            collector: trace.collector.clone(),
         };
         match Telemetry::open(&config) {
             Ok(telemetry) => self.tell(telemetry, trace.parent.as_ref()),
@@ -218,7 +264,7 @@ impl BootRecord {
 }
 
 impl TraceRecord {
-    fn read(dir: PathBuf, main: MonoNanos) -> Self {
+    fn read(dir: PathBuf, collector: Option<Endpoint>, main: MonoNanos) -> Self {
         let spawn = SpawnStamp::from_env(main);
         let mut rejected = 0;
         if let SpawnEnv::Rejected(reason) = spawn {
@@ -239,6 +285,7 @@ impl TraceRecord {
         }
         Self {
             dir,
+            collector,
             spawn,
             parent: parent.ok().flatten(),
             rejected,

@@ -5,16 +5,16 @@
 //! the runtime is ready it gets the listener and every open connection with the
 //! bytes already read; when it failed, the loop stays and says so.
 
+use super::answers;
 use super::connection::{CONNECTION_DEADLINE, Connection, SILENCE_MIN, State};
-use super::{BootRecord, Bound, HealthRecord, RequestRecord, Trigger};
+use super::{BootRecord, Bound, HealthRecord, HealthRequest, RequestRecord, Trigger};
 use crate::config::Config;
 use crate::contract::{self, Phase};
 use crate::exit;
-use crate::http::{Admission, Answer, Head, HeadError, Scanned, admit, scan};
-use crate::runtime::{HandOver, StartOrder, Starting};
+use crate::http::{Admission, Answer, Head, Scanned, admit, scan};
+use crate::runtime::{GivenUp, HandOver, StartOrder, Starting};
 use coldpath_trace_format::emit::{MonoNanos, fault};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::json;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
@@ -25,8 +25,13 @@ use std::time::Duration;
 /// been silent longest makes room: it must not keep a health check out.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Pause after a failed `accept` (out of descriptors, say), so that the loop
-/// does not spin on it.
+/// Connections whose requests wait for the runtime. The other places are left to
+/// those who ask whether the daemon is there: a slow start must not look like a
+/// dead one.
+const HELD_MAX: usize = 48;
+
+/// Pause after a failed `accept` (out of descriptors, say) or with every place
+/// taken, so that the loop does not spin on it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until the process stops, here or in the runtime.
@@ -42,6 +47,7 @@ pub(crate) fn serve(config: Config, bound: Bound, record: BootRecord) -> ExitCod
         connections: Vec::new(),
         runtime: Runtime::Idle { at: None },
         accept_at: None,
+        full: false,
     };
     let now = MonoNanos::now();
     if server.config.start.immediate {
@@ -56,6 +62,10 @@ pub(crate) fn serve(config: Config, bound: Bound, record: BootRecord) -> ExitCod
             Turn::Again => {}
             Turn::HandOver => return server.hand_over(),
             Turn::Stop => return server.stop(),
+            Turn::Fail => {
+                server.stop();
+                return ExitCode::from(exit::REFUSED);
+            }
         }
     }
 }
@@ -66,23 +76,31 @@ struct Loop {
     record: BootRecord,
     connections: Vec<Connection>,
     runtime: Runtime,
+    /// When the listener is looked at again, if not now.
     accept_at: Option<MonoNanos>,
+    /// Whether that is because every place is taken.
+    full: bool,
 }
 
 /// How far the runtime is, as the loop knows it.
 enum Runtime {
     /// Not started; it will be at this time for this reason.
-    Idle {
-        at: Option<(MonoNanos, Trigger)>,
+    Idle { at: Option<(MonoNanos, Trigger)> },
+    /// Given up at this time.
+    Starting(Starting, MonoNanos),
+    Failed {
+        message: String,
+        /// One that was given up and may still come to its end.
+        late: Option<GivenUp>,
     },
-    Starting(Starting),
-    Failed(String),
 }
 
 enum Turn {
     Again,
     HandOver,
     Stop,
+    /// The loop cannot go on.
+    Fail,
 }
 
 impl Loop {
@@ -93,28 +111,15 @@ impl Loop {
             Err(error) => {
                 // Nothing that poll can say is temporary but EINTR.
                 crate::log::error(&format!("waiting for connections failed: {error}"));
-                return Turn::Stop;
+                return Turn::Fail;
             }
         };
         if ready.stop && self.bound.stop.take() {
             return Turn::Stop;
         }
         let now = MonoNanos::now();
-        if let Runtime::Starting(starting) = &self.runtime
-            && ready.runtime
-        {
-            match starting.outcome() {
-                Some(Ok(())) => return Turn::HandOver,
-                Some(Err(message)) => self.runtime_failed(message),
-                None => {}
-            }
-        }
-        if let Runtime::Idle {
-            at: Some((at, trigger)),
-        } = self.runtime
-            && at <= now
-        {
-            self.start(trigger, now);
+        if self.look_at_runtime(&ready, now) {
+            return Turn::HandOver;
         }
         for index in ready.connections {
             if matches!(self.connections[index].state, State::Held { .. }) {
@@ -127,17 +132,49 @@ impl Loop {
         if ready.listener {
             self.accept(now);
         }
+        self.clear_places(now);
+        Turn::Again
+    }
+
+    /// Starts the runtime when its time has come, and gives it up when its time is
+    /// over. `true` when it is ready.
+    fn look_at_runtime(&mut self, ready: &Ready, now: MonoNanos) -> bool {
+        match &self.runtime {
+            Runtime::Starting(starting, give_up_at) => {
+                let outcome = ready.runtime.then(|| starting.outcome()).flatten();
+                match outcome {
+                    Some(Ok(())) => return true,
+                    Some(Err(message)) => self.runtime_failed(message),
+                    None if *give_up_at <= now => self.give_runtime_up(),
+                    None => {}
+                }
+            }
+            Runtime::Idle {
+                at: Some((at, trigger)),
+            } if *at <= now => self.start(*trigger, now),
+            Runtime::Idle { .. } | Runtime::Failed { .. } => {}
+        }
+        false
+    }
+
+    /// Removes connections that are over or were silent for too long; a place that
+    /// is free now need not be waited for.
+    fn clear_places(&mut self, now: MonoNanos) {
         self.connections.retain(|connection| {
             let waits = matches!(connection.state, State::Reading | State::Writing { .. });
             connection.state != State::Done && !(waits && connection.deadline <= now)
         });
-        Turn::Again
+        if self.full && self.connections.len() < CONNECTIONS_MAX {
+            self.full = false;
+            self.accept_at = None;
+        }
     }
 
     fn wait(&self) -> io::Result<Ready> {
         let mut fds = Vec::with_capacity(self.connections.len() + 3);
         fds.push(PollFd::new(&self.bound.stop, PollFlags::IN));
-        let accepts = self.accept_at.is_none_or(|at| at <= MonoNanos::now());
+        let now = MonoNanos::now();
+        let accepts = self.accept_at.is_none_or(|at| at <= now);
         fds.push(PollFd::new(
             &self.bound.listener,
             if accepts {
@@ -147,7 +184,7 @@ impl Loop {
             },
         ));
         let starting = match &self.runtime {
-            Runtime::Starting(starting) => Some(starting),
+            Runtime::Starting(starting, _) => Some(starting),
             _ => None,
         };
         // Without a runtime to wait for, the slot repeats the stop signal.
@@ -163,7 +200,7 @@ impl Loop {
             };
             fds.push(PollFd::new(connection.stream(), wanted));
         }
-        match poll(&mut fds, self.timeout().as_ref()) {
+        match poll(&mut fds, self.timeout(now).as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -178,9 +215,9 @@ impl Loop {
         })
     }
 
-    fn timeout(&self) -> Option<Timespec> {
+    fn timeout(&self, now: MonoNanos) -> Option<Timespec> {
         let start = match &self.runtime {
-            Runtime::Idle { at: Some((at, _)) } => Some(*at),
+            Runtime::Idle { at: Some((at, _)) } | Runtime::Starting(_, at) => Some(*at),
             _ => None,
         };
         let deadlines = self
@@ -190,41 +227,50 @@ impl Loop {
                 State::Reading | State::Writing { .. } => Some(connection.deadline),
                 State::Held { .. } | State::Done => None,
             });
-        let next = deadlines.chain(start).chain(self.accept_at).min()?;
+        // A pause that is over is no time to wait for: the listener is polled again.
+        let pause = self.accept_at.filter(|at| *at > now);
+        let next = deadlines.chain(start).chain(pause).min()?;
         // A nanosecond more, so that the deadline has passed when poll returns.
-        let wait = next.since(MonoNanos::now()) + Duration::from_nanos(1);
+        let wait = next.since(now) + Duration::from_nanos(1);
         Timespec::try_from(wait).ok()
     }
 
     fn accept(&mut self, now: MonoNanos) {
         self.accept_at = None;
         loop {
-            let silent = self.silent_longest(now);
-            if self.connections.len() >= CONNECTIONS_MAX && silent.is_none() {
+            if self.connections.len() >= CONNECTIONS_MAX {
+                // Answered and closed in this very turn, they take no places.
+                self.clear_places(now);
+            }
+            let full = self.connections.len() >= CONNECTIONS_MAX;
+            let silent = self.silent_longest(now).filter(|_| full);
+            if full && silent.is_none() {
                 // Every place is taken by a request that waits for the runtime, or by
                 // a client whose request may be on its way.
+                self.full = true;
                 self.accept_at = Some(now.after(ACCEPT_PAUSE));
                 return;
             }
             match self.bound.listener.accept() {
                 Ok((stream, _)) => {
-                    if let Some(silent) =
-                        silent.filter(|_| self.connections.len() >= CONNECTIONS_MAX)
-                    {
+                    if let Some(silent) = silent {
                         self.connections.remove(silent);
                     }
-                    if let Ok(connection) = Connection::new(stream, now) {
+                    if let Ok(connection) = Connection::new(stream, MonoNanos::now()) {
                         self.connections.push(connection);
                         // The request is there already more often than not.
                         self.advance(self.connections.len() - 1);
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.accept_at = Some(now.after(ACCEPT_PAUSE));
-                    return;
-                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return,
+                    // A signal, or a client that left before it was its turn.
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                    _ => {
+                        self.accept_at = Some(now.after(ACCEPT_PAUSE));
+                        return;
+                    }
+                },
             }
         }
     }
@@ -244,7 +290,14 @@ impl Loop {
     /// Goes on with one connection as far as it goes without waiting.
     fn advance(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        if !connection.flush() || matches!(connection.state, State::Held { .. } | State::Done) {
+        if !connection.flush() {
+            return;
+        }
+        if let Some(health) = connection.take_answered(MonoNanos::now()) {
+            self.health_served(health);
+        }
+        let connection = &mut self.connections[index];
+        if matches!(connection.state, State::Held { .. } | State::Done) {
             // A held peer that went away is noticed when its answer is written.
             return;
         }
@@ -266,17 +319,7 @@ impl Loop {
             Ok(Scanned::Complete(head, length)) => (head, length),
             Ok(Scanned::Partial) => return false,
             Err(error) => {
-                let answer = match error {
-                    HeadError::Malformed => {
-                        Answer::error(400, "malformed HTTP request", Some("malformed_request"))
-                    }
-                    HeadError::TooLarge => Answer::error(
-                        431,
-                        "request head is larger than 8 KiB or 64 fields",
-                        Some("head_too_large"),
-                    ),
-                };
-                self.send(index, &answer, &Head::default());
+                self.send(index, &answers::unreadable(error), &Head::default());
                 return true;
             }
         };
@@ -287,8 +330,14 @@ impl Loop {
             }
             Admission::Admitted { allow_origin } => match self.answer(&head) {
                 Some(answer) => {
+                    let health = HealthRequest::new(&head, self.connections[index].began());
                     self.connections[index].consume(length);
-                    self.send_answer(index, &answer.for_origin(allow_origin), &head);
+                    self.send_answer(index, &answer.for_origin(allow_origin), &head, health);
+                }
+                None if self.held() >= HELD_MAX => {
+                    let answer = answers::runtime_starting().for_origin(allow_origin);
+                    self.connections[index].consume(length);
+                    self.send(index, &answer, &head);
                 }
                 None => self.hold(index, &head),
             },
@@ -296,58 +345,62 @@ impl Loop {
         true
     }
 
+    /// Connections whose requests wait for the runtime.
+    fn held(&self) -> usize {
+        let held = |connection: &&Connection| matches!(connection.state, State::Held { .. });
+        self.connections.iter().filter(held).count()
+    }
+
     /// The answer that can be given without the runtime.
     fn answer(&self, head: &Head<'_>) -> Option<Answer> {
         let failed = match &self.runtime {
-            Runtime::Failed(message) => Some(message),
+            Runtime::Failed { message, .. } => Some(message.as_str()),
             _ => None,
         };
         let answer = match (head.method, head.route()) {
-            ("GET" | "HEAD", "/health") => match failed {
-                Some(message) => {
-                    Answer::json(503, &json!({ "status": "degraded", "error": message }))
-                }
-                None if head.query_flag("deep") => {
-                    Answer::json(503, &json!({ "status": "degraded", "reason": "bootstrap" }))
-                        .with_header("Retry-After", "1")
-                }
-                None => Answer::json(200, &json!({ "status": "ok" })),
-            },
+            ("GET" | "HEAD", "/health") => answers::health(head, failed),
             ("GET" | "HEAD", "/capabilities") => {
                 Answer::json(200, &contract::capabilities(&self.config))
             }
             ("GET" | "HEAD", "/daemon/status") => {
                 crate::runtime::status_answer(&self.config, &self.record, head, &self.phase())
             }
-            _ => return failed.map(|message| runtime_failed_answer(message)),
+            _ => return failed.map(answers::runtime_failed),
         };
         Some(answer)
     }
 
     fn phase(&self) -> Phase {
         match &self.runtime {
-            Runtime::Failed(message) => Phase::Failed(message.clone()),
+            Runtime::Failed { message, .. } => Phase::Failed(message.clone()),
             _ => Phase::Starting,
         }
     }
 
-    /// Sends an answer and notes the first answered `/health`.
-    fn send_answer(&mut self, index: usize, answer: &Answer, head: &Head<'_>) {
-        let accepted = self.connections[index].accepted;
+    /// Sends an answer and notes the first answered `/health`, when it is one.
+    fn send_answer(
+        &mut self,
+        index: usize,
+        answer: &Answer,
+        head: &Head<'_>,
+        health: HealthRequest,
+    ) {
         let counts = head.is_health()
             && self.record.health.is_none()
-            && !matches!(self.runtime, Runtime::Failed(_));
+            && !matches!(self.runtime, Runtime::Failed { .. });
         if counts && fault::reached("health.first") {
             // The span stays open for ever: the answer is never sent.
             self.connections[index].state = State::Held {
-                since: accepted,
+                since: self.connections[index].began(),
                 started: false,
             };
             return;
         }
         let flushed = self.send(index, answer, head);
         if counts && flushed {
-            self.health_served(accepted, head);
+            self.health_served(health.answered(MonoNanos::now()));
+        } else if counts {
+            self.connections[index].await_flush(health);
         }
     }
 
@@ -358,14 +411,13 @@ impl Loop {
         self.connections[index].send(&bytes, !keep_alive, MonoNanos::now())
     }
 
-    fn health_served(&mut self, accepted: MonoNanos, head: &Head<'_>) {
-        let flushed = MonoNanos::now();
-        self.record.health = Some(HealthRecord {
-            accepted,
-            flushed,
-            traceparent: head.traceparent.map(str::to_owned),
-            tracestate: head.tracestate.map(str::to_owned),
-        });
+    /// Notes the first `/health` whose answer is out, and starts the runtime for it.
+    fn health_served(&mut self, health: HealthRecord) {
+        if self.record.health.is_some() {
+            return;
+        }
+        let flushed = health.flushed();
+        self.record.health = Some(health);
         if let Runtime::Idle { .. } = self.runtime {
             let grace = self.config.start.health_grace;
             if grace.is_zero() {
@@ -403,16 +455,36 @@ impl Loop {
             request,
         };
         match crate::runtime::start_runtime(order) {
-            Ok(starting) => self.runtime = Runtime::Starting(starting),
+            Ok(starting) => {
+                let give_up_at = MonoNanos::now().after(self.config.start.timeout);
+                self.runtime = Runtime::Starting(starting, give_up_at);
+            }
             Err(error) => self.runtime_failed(format!("cannot start its thread: {error}")),
+        }
+    }
+
+    /// A start that hangs (a state or trace directory that does not answer, say)
+    /// counts as failed; should it come to its end later, it finds nothing to serve.
+    fn give_runtime_up(&mut self) {
+        let timeout_ms = self.config.start.timeout.as_millis();
+        let late = match std::mem::replace(&mut self.runtime, Runtime::Idle { at: None }) {
+            Runtime::Starting(starting, _) => Some(starting.give_up()),
+            Runtime::Idle { .. } | Runtime::Failed { .. } => None,
+        };
+        self.runtime_failed(format!("it was not ready within {timeout_ms} ms"));
+        if let Runtime::Failed { late: place, .. } = &mut self.runtime {
+            *place = late;
         }
     }
 
     /// The listener stays: health says 503 with the reason, so do held and later requests.
     fn runtime_failed(&mut self, message: String) {
         crate::log::error(&format!("the runtime failed to start: {message}"));
-        let answer = runtime_failed_answer(&message);
-        self.runtime = Runtime::Failed(message);
+        let answer = answers::runtime_failed(&message);
+        self.runtime = Runtime::Failed {
+            message,
+            late: None,
+        };
         for index in 0..self.connections.len() {
             if matches!(self.connections[index].state, State::Held { .. }) {
                 // Its body may still be on the way: the connection cannot be used again.
@@ -428,7 +500,7 @@ impl Loop {
 
     #[inline(never)]
     fn hand_over(self) -> ExitCode {
-        let Runtime::Starting(starting) = self.runtime else {
+        let Runtime::Starting(starting, _) = self.runtime else {
             return ExitCode::from(exit::REFUSED);
         };
         starting.hand_over(HandOver {
@@ -447,17 +519,22 @@ impl Loop {
     /// Stops from within the loop. The boot spans and the final line are still written.
     #[inline(never)]
     fn stop(self) -> ExitCode {
-        drop(self.connections);
-        drop(self.bound);
+        let Bound { listener, stop, .. } = self.bound;
+        drop((self.connections, listener));
         match self.runtime {
-            Runtime::Starting(starting) => starting.abandon(),
+            Runtime::Starting(starting, _) => starting.abandon(&stop),
             Runtime::Idle { .. } => {
                 self.record.open_telemetry().telemetry.close();
+                ExitCode::from(exit::CLEAN)
             }
             // The runtime's thread closed its telemetry when it failed.
-            Runtime::Failed(_) => return ExitCode::from(exit::REFUSED),
+            Runtime::Failed { late, .. } => {
+                if let Some(late) = late {
+                    late.end();
+                }
+                ExitCode::from(exit::REFUSED)
+            }
         }
-        ExitCode::from(exit::CLEAN)
     }
 }
 
@@ -468,9 +545,5 @@ struct Ready {
     connections: Vec<usize>,
 }
 
-fn runtime_failed_answer(message: &str) -> Answer {
-    Answer::json(
-        503,
-        &json!({ "error": format!("the runtime failed to start: {message}"), "code": "daemon_runtime_failed" }),
-    )
-}
+#[cfg(test)]
+mod tests;

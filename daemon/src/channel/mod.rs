@@ -18,3 +18,4 @@ pub(crate) use error::{Attempt, ChannelError, Failure};
 pub(crate) use handshake::trace_meta;
 pub(crate) use live::Channel;
 pub(crate) use manager::{Channels, Services};
+pub(crate) use process::{EOF_GRACE, KILL_GRACE, TERM_GRACE};

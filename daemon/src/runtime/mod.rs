@@ -6,6 +6,7 @@
 //! serves until the process stops. The agent's start does not wait for that
 //! message.
 
+mod children;
 mod connections;
 mod requests;
 mod rewound;
@@ -13,7 +14,7 @@ mod server;
 mod session_route;
 
 use crate::boot::{BootRecord, BootTold, HealthRecord, Pending, RequestRecord, Trigger};
-use crate::channel::{Channels, Services};
+use crate::channel::{Channels, EOF_GRACE, KILL_GRACE, Services, TERM_GRACE};
 use crate::config::Config;
 use crate::contract::{self, Phase};
 use crate::exit;
@@ -28,7 +29,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -36,8 +38,14 @@ use tokio::sync::oneshot;
 pub(crate) use server::App;
 
 /// Longest wait for the thread when the daemon stops while it starts: an agent's
-/// graces and a second.
-const ABANDON_TIMEOUT: Duration = Duration::from_secs(6);
+/// graces one after the other, its orphans' (less than those of a kill), those of
+/// answers, and for the trace, which is closed within two seconds, a little more.
+const ABANDON_TIMEOUT: Duration = EOF_GRACE
+    .saturating_add(TERM_GRACE)
+    .saturating_add(KILL_GRACE)
+    .saturating_add(KILL_GRACE)
+    .saturating_add(server::ANSWER_GRACE)
+    .saturating_add(Duration::from_millis(2_500));
 
 /// What the bootstrap loop hands over when the runtime is ready.
 #[derive(Debug)]
@@ -77,6 +85,31 @@ struct Shared {
     outcome: Mutex<Option<Result<(), String>>>,
     /// For a stop that does not wait for the thread.
     telemetry: Mutex<Telemetry>,
+    /// Whether nobody waits for the thread any more.
+    given_up: AtomicBool,
+}
+
+impl Shared {
+    fn telemetry(&self) -> MutexGuard<'_, Telemetry> {
+        self.telemetry
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A runtime that was not ready in time. Its thread may hang for ever, or come to
+/// an end of its own.
+#[derive(Debug)]
+pub(crate) struct GivenUp {
+    shared: Arc<Shared>,
+}
+
+impl GivenUp {
+    /// Ends what it may have started, at once, and closes its trace.
+    pub(crate) fn end(self) {
+        children::kill();
+        self.shared.telemetry().close();
+    }
 }
 
 /// Starts the thread that builds and then is the runtime.
@@ -140,31 +173,60 @@ impl Starting {
         })
     }
 
-    /// Gives the runtime up while it starts: it ends what it began, in bounded
-    /// time, and the trace is closed in any case.
-    pub(crate) fn abandon(self) {
-        drop(self.hand_over);
-        let deadline = MonoNanos::now().after(ABANDON_TIMEOUT);
-        let mut byte = [0_u8; 1];
-        loop {
-            let left = deadline.since(MonoNanos::now());
-            let Ok(wait) = Timespec::try_from(left) else {
-                break;
-            };
-            let mut fds = [PollFd::new(&self.ready, PollFlags::IN)];
-            match poll(&mut fds, Some(&wait)) {
-                Ok(0) => break,
-                // The end of the pipe: the thread is over.
-                Ok(_) if rustix::io::read(&self.ready, &mut byte[..]) == Ok(0) => break,
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => break,
-            }
+    /// Gives the runtime up while it starts, and goes on without it. What it may
+    /// still start it also ends, since nothing is handed over to it.
+    pub(crate) fn give_up(self) -> GivenUp {
+        self.shared.given_up.store(true, Ordering::Relaxed);
+        GivenUp {
+            shared: self.shared,
         }
-        self.shared
-            .telemetry
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .close();
+    }
+
+    /// Stops the daemon while the runtime starts: it ends what it began, in bounded
+    /// time. When the time is over, or a second signal comes, its agents are killed.
+    /// The trace is closed in any case.
+    pub(crate) fn abandon(self, stop: &StopSignal) -> ExitCode {
+        crate::log::info("stopping");
+        self.shared.given_up.store(true, Ordering::Relaxed);
+        drop(self.hand_over);
+        let ended = wait_for_end(&self.ready, stop, MonoNanos::now().after(ABANDON_TIMEOUT));
+        if !ended {
+            children::kill();
+        }
+        self.shared.telemetry().close();
+        ExitCode::from(if ended { exit::CLEAN } else { exit::REFUSED })
+    }
+}
+
+/// Waits for the end of the thread that holds the other end of `ready`. `false`
+/// when a stop signal or the deadline comes first.
+fn wait_for_end(ready: &OwnedFd, stop: &StopSignal, deadline: MonoNanos) -> bool {
+    let mut byte = [0_u8; 1];
+    loop {
+        // A nanosecond more, so that the deadline has passed when poll returns.
+        let left = deadline.since(MonoNanos::now());
+        let Ok(wait) = Timespec::try_from(left + Duration::from_nanos(1)) else {
+            return false;
+        };
+        let mut fds = [
+            PollFd::new(ready, PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        match poll(&mut fds, Some(&wait)) {
+            Ok(0) => return false,
+            Ok(_) => {
+                let (thread, signal) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+                // The end of the pipe: the thread is over.
+                if thread && rustix::io::read(ready, &mut byte[..]) == Ok(0) {
+                    return true;
+                }
+                if signal && stop.take() {
+                    return false;
+                }
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
     }
 }
 
@@ -184,11 +246,7 @@ impl Building {
             health,
         } = self.order.record.open_telemetry();
         telemetry.attach_thread();
-        *self
-            .shared
-            .telemetry
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = telemetry.clone();
+        *self.shared.telemetry() = telemetry.clone();
         let mut stage = telemetry
             .stage_at(spans::RUNTIME_START, boot.as_ref(), self.order.at)
             .with_sched_from_thread_start();
@@ -206,9 +264,22 @@ impl Building {
         telemetry
             .stage_at(spans::RUNTIME_TELEMETRY, stage.context().as_ref(), begun)
             .end();
-        match self.build(telemetry.clone(), &stage, boot) {
+        let built = self.build(telemetry.clone(), &stage, boot);
+        // Its lock and whatever else was built late are let go of with it.
+        let built = built.and_then(|built| {
+            if self.shared.given_up.load(Ordering::Relaxed) {
+                Err("it was ready too late".to_owned())
+            } else {
+                Ok(built)
+            }
+        });
+        match built {
             Ok(built) => self.serve(built, stage, request, handed),
             Err(message) => {
+                let request = request.map(|mut stage| {
+                    requests::refuse(&mut stage, self.order.request.as_ref());
+                    stage
+                });
                 for mut failed in [Some(stage), request].into_iter().flatten() {
                     failed.fail("runtime_start_failed", message.clone());
                     failed.end();

@@ -29,6 +29,25 @@ pub(super) fn begin(telemetry: &Telemetry, request: &RequestRecord) -> Stage {
     )
 }
 
+/// Notes on the span of the request that started the runtime that it was answered
+/// by the bootstrap loop, with 503.
+pub(super) fn refuse(stage: &mut Stage, request: Option<&RequestRecord>) {
+    stage.set(keys::HTTP_STATUS, 503_i64);
+    if request.is_some_and(|request| (&*request.method, &*request.route) == ("POST", "/session")) {
+        stage.set(keys::SESSION_OUTCOME, "failed");
+    }
+}
+
+/// Ends the span of a request that started the runtime and whose client left
+/// before anything could serve it.
+pub(super) fn end_deserted(mut stage: Stage) {
+    stage.fail(
+        "client_gone",
+        "the client left before the runtime was ready",
+    );
+    stage.end();
+}
+
 /// Begins the span of a request that arrives now, or goes on with one that was held.
 pub(super) fn arrive(telemetry: &Telemetry, head: &Head<'_>, waited: Option<&mut Held>) -> Stage {
     if !telemetry.is_on() {
@@ -86,7 +105,7 @@ fn open(
 ) -> Stage {
     let name = label(method, route);
     let mut stage = telemetry.server_stage_at(name.clone(), parent, since);
-    stage.set(keys::HTTP_METHOD, method.to_owned());
+    stage.set(keys::HTTP_METHOD, known(method).unwrap_or("_OTHER"));
     if let Some((_, route)) = name.split_once(' ') {
         stage.set(keys::HTTP_ROUTE, route.to_owned());
     }
@@ -94,11 +113,21 @@ fn open(
 }
 
 /// A name of low cardinality: method and route, or the method alone where there
-/// is no such route.
+/// is no such route; `HTTP` for a method that a client made up.
 fn label(method: &str, route: &str) -> String {
-    if super::server::is_route(method, route) {
-        format!("{method} {route}")
-    } else {
-        method.to_owned()
+    match known(method) {
+        Some(method) if super::server::is_route(method, route) => format!("{method} {route}"),
+        Some(method) => method.to_owned(),
+        None => "HTTP".to_owned(),
     }
+}
+
+/// The methods of RFC 9110 and PATCH, which the semantic conventions of HTTP call
+/// known; every other one is `_OTHER`.
+const METHODS: [&str; 9] = [
+    "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
+];
+
+fn known(method: &str) -> Option<&'static str> {
+    METHODS.into_iter().find(|known| *known == method)
 }

@@ -6,9 +6,9 @@
 
 use super::connections::{Connections, Requests};
 use super::requests::{self, Held};
-use super::rewound::Rewound;
+use super::rewound::{Rewound, Wire};
 use super::{HandOver, session_route};
-use crate::boot::{BootRecord, HealthRecord, Pending};
+use crate::boot::{BootRecord, HealthRecord, HealthRequest, Pending, Unsent};
 use crate::channel::Channels;
 use crate::config::Config;
 use crate::contract::{self, Phase, Preheat, RuntimeFacts};
@@ -35,7 +35,7 @@ use tokio::sync::Notify;
 /// Longest wait for a whole request head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for answers after the agents have ended.
-const ANSWER_GRACE: Duration = Duration::from_millis(500);
+pub(super) const ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// Pause after a failed `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Longest preheat that a client waits for unless it says otherwise.
@@ -128,8 +128,8 @@ impl App {
             connections,
             health,
         } = everything;
-        if let Some(health) = health.filter(|_| !self.health_told.replace(true)) {
-            health.tell(&self.parts.telemetry, self.parts.boot.as_ref());
+        if let Some(health) = health {
+            self.health_served(&health);
         }
         let signal = match tokio::net::UnixStream::from_std(stop.into_stream()) {
             Ok(signal) => signal,
@@ -142,6 +142,9 @@ impl App {
         let mut request = request;
         for connection in connections {
             self.take_over(connection, &mut request);
+        }
+        if let Some(deserted) = request {
+            requests::end_deserted(deserted);
         }
         let accepting = tokio::task::spawn_local(Rc::clone(&self).accept(listener));
         wait_for_signal(&signal).await;
@@ -173,6 +176,7 @@ impl App {
     async fn accept(self: Rc<Self>, listener: TcpListener) {
         loop {
             let accepted = listener.accept().await;
+            let now = MonoNanos::now();
             while !self.connections.make_room(MonoNanos::now()) {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -180,7 +184,8 @@ impl App {
                 Ok((stream, _)) => {
                     // One small answer a write: waiting for more to send only adds latency.
                     let _ = stream.set_nodelay(true);
-                    self.serve_connection(stream, Vec::new(), Vec::new(), None);
+                    let (unsent, wire) = (Unsent::default(), Wire::accepted(now));
+                    self.serve_connection(Rewound::new(Vec::new(), stream, wire), unsent, None);
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -194,42 +199,58 @@ impl App {
             started,
         });
         match TcpStream::from_std(pending.stream) {
-            Ok(stream) => self.serve_connection(stream, pending.read, pending.unsent, held),
+            Ok(stream) => {
+                let wire = Wire::handed_over(pending.began);
+                let stream = Rewound::new(pending.read, stream, wire);
+                self.serve_connection(stream, pending.unsent, held);
+            }
             Err(error) => crate::log::warn(&format!("a connection was lost: {error}")),
         }
     }
 
     /// Serves a connection as a task: the rest of an answer first, then requests.
-    fn serve_connection(
-        self: &Rc<Self>,
-        mut stream: TcpStream,
-        read: Vec<u8>,
-        unsent: Vec<u8>,
-        held: Option<Held>,
-    ) {
+    fn serve_connection(self: &Rc<Self>, stream: Rewound, unsent: Unsent, held: Option<Held>) {
         let requests = Requests::new(MonoNanos::now());
         let (app, theirs) = (Rc::clone(self), requests.clone());
         let task = tokio::task::spawn_local(async move {
-            use tokio::io::AsyncWriteExt as _;
-            if stream.write_all(&unsent).await.is_ok() {
-                app.connection(Rewound::new(read, stream), theirs, held)
-                    .await;
+            if let Some(stream) = app.send_rest(stream, unsent).await {
+                app.connection(stream, theirs, held).await;
             }
         });
         self.connections.add(task.abort_handle(), requests);
     }
 
+    /// Sends what the loop could not; `None` when the connection ends with it.
+    async fn send_rest(&self, mut stream: Rewound, unsent: Unsent) -> Option<Rewound> {
+        use tokio::io::AsyncWriteExt as _;
+        stream.write_all(&unsent.bytes).await.ok()?;
+        if let Some(health) = unsent.health {
+            self.health_served(&health.answered(MonoNanos::now()));
+        }
+        if unsent.then_close {
+            let _ = stream.shutdown().await;
+            return None;
+        }
+        Some(stream)
+    }
+
     async fn connection(self: Rc<Self>, stream: Rewound, requests: Requests, held: Option<Held>) {
         let held = Rc::new(RefCell::new(held));
+        let wire = stream.wire();
         let service = hyper::service::service_fn(move |request| {
             let app = Rc::clone(&self);
             let held = held.borrow_mut().take();
             let in_flight = requests.begin();
+            let arrival = Arrival {
+                began: wire.request_began(),
+                wire: Rc::clone(&wire),
+                held,
+            };
             async move {
                 let _in_flight = in_flight;
                 app.active.set(app.active.get() + 1);
                 let _answering = Answering(Rc::clone(&app));
-                Ok::<_, Infallible>(app.respond(request, held).await)
+                Ok::<_, Infallible>(app.respond(request, arrival).await)
             }
         });
         let served = hyper::server::conn::http1::Builder::new()
@@ -247,7 +268,7 @@ impl App {
     async fn respond(
         self: Rc<Self>,
         request: Request<Incoming>,
-        mut waited: Option<Held>,
+        mut arrival: Arrival,
     ) -> Response<Full<Bytes>> {
         let (meta, body) = request.into_parts();
         let target = meta
@@ -267,10 +288,11 @@ impl App {
             Admission::Refused(answer) => return response(answer),
         };
         if head.is_health() {
-            return response(self.health(&head).for_origin(allow_origin));
+            return response(self.health(&head, &arrival).for_origin(allow_origin));
         }
-        let mut stage = requests::arrive(&self.parts.telemetry, &head, waited.as_mut());
-        if let Some(held) = &waited {
+        self.begin_run(&head, &arrival);
+        let mut stage = requests::arrive(&self.parts.telemetry, &head, arrival.held.as_mut());
+        if let Some(held) = &arrival.held {
             requests::tell_runtime_wait(
                 &self.parts.telemetry,
                 &stage,
@@ -293,9 +315,26 @@ impl App {
         response(answer.for_origin(allow_origin))
     }
 
-    fn health(&self, head: &Head<'_>) -> Answer {
-        let accepted = MonoNanos::now();
-        let answer = if head.query_flag("deep") {
+    /// Takes a new clock anchor where the request may begin a run: it must not mix
+    /// two anchors, and neither may what is under way.
+    fn begin_run(&self, head: &Head<'_>, arrival: &Arrival) {
+        let starts = matches!(
+            (head.method, head.route()),
+            ("POST", "/session" | "/workspace/acp/preheat")
+        );
+        let alone = self.active.get() == 1 && arrival.held.is_none();
+        if starts && alone && self.parts.channels.is_absent() {
+            self.parts.telemetry.renew_drifted_anchor();
+        }
+    }
+
+    fn health(self: &Rc<Self>, head: &Head<'_>, arrival: &Arrival) -> Answer {
+        if !self.health_told.get() {
+            let (app, request) = (Rc::clone(self), HealthRequest::new(head, arrival.began));
+            let told = move |flushed| app.health_served(&request.answered(flushed));
+            arrival.wire.on_flush(told);
+        }
+        if head.query_flag("deep") {
             Answer::json(
                 200,
                 &json!({
@@ -307,17 +346,14 @@ impl App {
             )
         } else {
             Answer::json(200, &json!({ "status": "ok" }))
-        };
+        }
+    }
+
+    /// Tells the first `/health` whose answer is out.
+    fn health_served(&self, health: &HealthRecord) {
         if !self.health_told.replace(true) {
-            let health = HealthRecord {
-                accepted,
-                flushed: MonoNanos::now(),
-                traceparent: head.traceparent.map(str::to_owned),
-                tracestate: head.tracestate.map(str::to_owned),
-            };
             health.tell(&self.parts.telemetry, self.parts.boot.as_ref());
         }
-        answer
     }
 
     fn read_only(&self, head: &Head<'_>) -> Answer {
@@ -363,9 +399,6 @@ impl App {
             },
         };
         let begun = MonoNanos::now();
-        if self.parts.channels.is_absent() {
-            self.parts.telemetry.renew_drifted_anchor();
-        }
         let stage = self
             .parts
             .telemetry
@@ -400,6 +433,15 @@ impl App {
         }
         Answer::json(200, &body)
     }
+}
+
+/// A request as it came.
+#[derive(Debug)]
+struct Arrival {
+    began: MonoNanos,
+    wire: Rc<Wire>,
+    /// What it went through before, when it was handed over.
+    held: Option<Held>,
 }
 
 /// Counts a request down when it is answered, or when its client left.

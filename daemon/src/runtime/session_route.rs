@@ -50,11 +50,6 @@ pub(super) async fn create(
             return (answer, stage);
         }
     };
-    if app.parts.channels.is_absent() {
-        // A new run begins here; its spans must not mix two anchors. The request's
-        // own start stays on the old one: it is dated already.
-        app.parts.telemetry.renew_drifted_anchor();
-    }
     let sessions = Rc::clone(&app.parts.sessions);
     let parent = stage.context();
     // A task of its own: a client that leaves does not cancel what others may share.
