@@ -199,12 +199,18 @@ fn only_the_bound_workspace_is_served() {
     let workspace = sandbox.workspace();
     let link = sandbox.path("link");
     std::os::unix::fs::symlink(&workspace, &link).unwrap();
-    for cwd in [&workspace, &workspace.join("."), &link] {
+    let slashes = format!("/{}//", workspace.display()).into();
+    for cwd in [&workspace, &workspace.join("."), &slashes] {
         let body = json!({"cwd": cwd, "sessionScope": "thread"}).to_string();
         daemon
             .ask(&Request::post("/session", body))
             .expect_status(200);
     }
+    // The same directory by another name, which only the file system could tell.
+    let body = json!({"cwd": link}).to_string();
+    let answer = check_refused(&daemon, &body, 400, "workspace_mismatch");
+    let hint = "symbolic links and `..` are not followed";
+    assert!(answer["error"].as_str().unwrap().contains(hint), "{answer}");
     for cwd in ["/", "relative", "", "/no/such/place"] {
         let body = json!({"cwd": cwd}).to_string();
         let answer = check_refused(&daemon, &body, 400, "workspace_mismatch");
@@ -266,6 +272,11 @@ fn a_body_is_taken_up_to_ten_mebibytes() {
     let _ = client.try_send_bytes(&request);
     let answer = client.read().expect_status(413);
     assert_eq!(answer.json()["code"], "body_too_large");
+
+    // Refused by what it says of itself: nothing of the body is sent.
+    let declared = Request::new("POST", "/session");
+    let declared = declared.header("Content-Length", &(LIMIT + 1).to_string());
+    daemon.ask(&declared).expect_status(413);
 
     // A body whose length nobody says beforehand.
     let mut client = daemon.connect();

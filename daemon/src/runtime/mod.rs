@@ -6,6 +6,7 @@
 //! serves until the process stops. The agent's start does not wait for that
 //! message.
 
+mod body;
 mod children;
 mod connections;
 mod requests;

@@ -4,6 +4,7 @@
 //! paths as the loop did, and everything else. It stops by itself: no more
 //! connections, agents ended, then the rest.
 
+use super::body::Budget;
 use super::connections::{Connections, Requests};
 use super::requests::{self, Held};
 use super::rewound::{Rewound, Wire};
@@ -74,6 +75,7 @@ pub(super) struct Parts {
 #[derive(Debug)]
 pub(crate) struct App {
     pub(super) parts: Parts,
+    pub(super) bodies: Budget,
     preheat: RefCell<Preheat>,
     health_told: Cell<bool>,
     connections: Connections,
@@ -87,6 +89,7 @@ impl App {
         let health_told = Cell::new(parts.record.health.is_some());
         Rc::new(Self {
             parts,
+            bodies: Budget::default(),
             preheat: RefCell::default(),
             health_told,
             connections: Connections::default(),

@@ -1,23 +1,18 @@
 //! `POST /session`: the request whose cold path this project is about.
 
+use super::body;
 use super::server::App;
 use crate::channel::ChannelError;
 use crate::http::{Answer, Head};
 use crate::session::{Granted, Outcome, Scope, SessionError, client_id};
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::Stage;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::HeaderMap;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
-use std::time::Duration;
 
-/// Largest request body: that of the daemon whose contract this one keeps.
-const BODY_MAX_BYTES: usize = 10 * 1024 * 1024;
-/// Longest wait for a whole body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Header by which a client names itself.
 const CLIENT_ID: &str = "x-qwen-client-id";
 /// Bytes of a client's name.
@@ -40,10 +35,10 @@ pub(super) async fn create(
     mut stage: Stage,
 ) -> (Answer, Stage) {
     debug_assert_eq!(head.route(), "/session");
-    let wanted = match read_body(body)
+    let wanted = body::read(body, &app.bodies)
         .await
-        .and_then(|bytes| read_wanted(&bytes, headers, app))
-    {
+        .and_then(|(bytes, share)| Ok((read_wanted(&bytes, headers, app)?, share)));
+    let (wanted, share) = match wanted {
         Ok(wanted) => wanted,
         Err(answer) => {
             stage.set(keys::SESSION_OUTCOME, "rejected");
@@ -54,9 +49,13 @@ pub(super) async fn create(
     let parent = stage.context();
     // A task of its own: a client that leaves does not cancel what others may share.
     let (scope, mcp_servers) = (wanted.scope, wanted.mcp_servers);
-    let made =
-        tokio::task::spawn_local(async move { sessions.get(scope, mcp_servers, parent).await })
-            .await;
+    let made = tokio::task::spawn_local(async move {
+        let made = sessions.get(scope, mcp_servers, parent).await;
+        // What the body held is in memory until now.
+        drop(share);
+        made
+    })
+    .await;
     let made = made.unwrap_or(Err(ChannelError::Stopping.into()));
     let answer = match made {
         Ok(granted) => {
@@ -80,31 +79,6 @@ pub(super) async fn create(
         }
     };
     (answer, stage)
-}
-
-async fn read_body(body: Incoming) -> Result<Bytes, Answer> {
-    let collected =
-        tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_MAX_BYTES).collect()).await;
-    match collected {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Answer::error(
-            413,
-            "request body is larger than 10 MiB",
-            Some("body_too_large"),
-        )
-        .with_header("Connection", "close")),
-        Ok(Err(_)) => Err(Answer::error(
-            400,
-            "request body ended early",
-            Some("body_incomplete"),
-        )),
-        Err(_) => Err(Answer::error(
-            408,
-            "request body did not come in 30 s",
-            Some("body_timeout"),
-        )
-        .with_header("Connection", "close")),
-    }
 }
 
 fn read_wanted(bytes: &[u8], headers: &HeaderMap, app: &App) -> Result<Wanted, Answer> {
@@ -183,18 +157,23 @@ fn parse(bytes: &[u8], workspace: &str, client_id: String) -> Result<Wanted, Ans
     })
 }
 
-/// The workspace by its canonical path or by another name of the same directory.
+/// The workspace by its canonical path, but for slashes and dots that mean nothing.
+/// The file system is not asked: a path of a client's choosing may hang.
 fn is_workspace(cwd: &str, workspace: &str) -> bool {
-    cwd == workspace
-        || std::fs::canonicalize(cwd)
-            .is_ok_and(|path| path.to_str() == Some(workspace) && cwd.starts_with('/'))
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .map(str::to_owned)
+            .collect()
+    };
+    cwd.starts_with('/') && parts(cwd) == parts(workspace)
 }
 
 fn mismatch(workspace: &str, requested: &Value) -> Answer {
     Answer::json(
         400,
         &json!({
-            "error": format!("this daemon serves workspace {workspace} and no other"),
+            "error": format!("this daemon serves workspace {workspace} and no other; symbolic links and `..` are not followed"),
             "code": "workspace_mismatch",
             "boundWorkspace": workspace,
             "requestedWorkspace": requested,
@@ -264,7 +243,7 @@ mod tests {
             Ok(Scope::Thread),
         );
         check(
-            r#"{"cwd":"/usr/","mcpServers":[{"name":"a"}]}"#,
+            r#"{"cwd":"//usr/./","mcpServers":[{"name":"a"}]}"#,
             Ok(Scope::Single),
         );
     }
@@ -277,6 +256,10 @@ mod tests {
         check(r#"{"cwd":"/other"}"#, Err((400, "workspace_mismatch")));
         check(r#"{"cwd":7}"#, Err((400, "workspace_mismatch")));
         check(r#"{"cwd":"usr"}"#, Err((400, "workspace_mismatch")));
+        check(
+            r#"{"cwd":"/usr/bin/.."}"#,
+            Err((400, "symbolic links and `..` are not followed")),
+        );
         check(
             r#"{"sessionScope":"bogus"}"#,
             Err((400, "invalid_session_scope")),
