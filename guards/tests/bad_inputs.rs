@@ -201,10 +201,13 @@ fn unlike_twins_are_refused() {
     assert!(text.contains("twin-mismatch"), "{text}");
 }
 
+/// Body of a fuzz target.
+type Body = fn(&[u8]);
+
 /// Inputs that are worth keeping: made by hand, or found by fuzzing.
 #[test]
 fn the_corpus_is_replayed() {
-    let targets: [(&str, fn(&[u8])); 4] = [
+    let targets: [(&str, Body); 4] = [
         ("object", fuzzing::object),
         ("policy", fuzzing::policy),
         ("artifacts", fuzzing::artifacts),

@@ -124,14 +124,80 @@ fn the_route_is_printed_with_the_feature_that_opens_it() {
     for words in ["_start", "-> offending::main", "screen_ui::"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    let opened = "screen-ui 0.3.1, opened by feature `agent-core/tui`, turned on by `offending`";
+    assert!(text.contains(opened), "{text}");
     let explained = guard
         .verb("explain", &fixture("matrix/policy.toml"))
         .args(["screen-ui", "--path", "offending.small"])
         .output()
         .unwrap();
     let text = String::from_utf8(explained.stdout).unwrap();
-    let opened = "screen-ui 0.3.1, opened by feature `agent-core/tui`, turned on by `offending`";
     assert!(text.contains(opened), "{text}");
+}
+
+/// 426 is what `readelf --debug-dump=frames` lists for this file.
+#[test]
+fn functions_of_a_stripped_program_come_from_its_unwind_tables() {
+    let guard = Guard::new();
+    let stripped = Guard::read_packed("offending.small", "offending");
+    guard.unpack("offending.small", |name, content| {
+        if name.ends_with(".unstripped") {
+            content.clone_from(&stripped);
+        }
+    });
+    let report = report(&guard, "offending.small", &[]);
+    let saw = report["paths"][0]["layers"][3]["saw"][0].as_str().unwrap();
+    assert!(
+        saw.ends_with("0 by symbols and 426 more by unwind tables"),
+        "{saw}"
+    );
+}
+
+#[test]
+fn explain_says_what_is_behind_a_lazy_edge() {
+    let guard = Guard::new();
+    guard.unpack("thread.small", |_, _| {});
+    let policy = fixture("matrix/policy.toml");
+    let explained = guard
+        .verb("explain", &policy)
+        .args(["screen_ui::*", "--path", "thread.small"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(explained.stdout).unwrap();
+    for words in [
+        "reachable: absent",
+        "without the lazy edges: found",
+        "-> thread::start_tui",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let code = guard
+        .verb("explain", &policy)
+        .arg("lazy-expired")
+        .output()
+        .unwrap();
+    assert_eq!(code.stdout, b"lazy-expired: a lazy edge is past its date\n");
+}
+
+#[test]
+fn the_closure_is_listed_with_the_method_of_its_bytes() {
+    let guard = Guard::new();
+    guard.unpack("offending.small", |_, _| {});
+    let listed = guard
+        .verb("closure", &fixture("matrix/policy.toml"))
+        .args(["--path", "offending.small"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    // Three packages by the manifests; no map is kept in the fixture.
+    for words in [
+        "offending of offending: 3 packages, as cargo built them",
+        "bytes: of symbols whose names mention the crate",
+        "agent-core 0.1.0",
+        "tui",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 /// A policy of one path about a prebuilt cell, with other lazy edges or roots.

@@ -29,12 +29,29 @@ fn hint(layer: Layer) -> &'static str {
     }
 }
 
-/// One finding for each thing found.
-pub(super) fn denied(layer: Layer, rule: &DenyRule, judgement: &Judgement) -> Vec<Finding> {
+/// One finding for each thing found; below the layer of packages it also says how its
+/// package came into the closure, because that is where it is turned off.
+pub(super) fn denied(
+    layer: Layer,
+    rule: &DenyRule,
+    judgement: &Judgement,
+    packages: &Judgement,
+) -> Vec<Finding> {
+    let came_by = |finding: &mut Finding| {
+        if layer != Layer::Packages {
+            let entrances = packages.subjects.iter();
+            let lines = entrances.map(|one| format!("in the closure: {}", one.route.join(" -> ")));
+            finding.evidence.extend(lines);
+        }
+    };
     judgement
         .subjects
         .iter()
-        .map(|subject| of_subject(found_code(layer), layer, rule, subject))
+        .map(|subject| {
+            let mut finding = of_subject(found_code(layer), layer, rule, subject);
+            came_by(&mut finding);
+            finding
+        })
         .collect()
 }
 

@@ -386,7 +386,7 @@ fn rule_findings(
         return Vec::new();
     };
     match decisive.answer {
-        Answer::Found => findings::denied(level, rule, decisive),
+        Answer::Found => findings::denied(level, rule, decisive, packages),
         Answer::Inconclusive => vec![findings::inconclusive(level, rule, &decisive.reason)],
         Answer::NotAsked => Vec::new(),
         Answer::Absent => declared_only(rule, packages, present).into_iter().collect(),

@@ -29,7 +29,7 @@ pub(crate) fn judge(
         .filter(|package| rule_names(rule, package))
         .collect();
     offenders.sort_by(|a, b| (&a.name, &a.version, &a.id).cmp(&(&b.name, &b.version, &b.id)));
-    let subjects = offenders
+    let subjects: Vec<Subject> = offenders
         .into_iter()
         .map(|package| Subject {
             name: package.label(),
@@ -44,7 +44,36 @@ pub(crate) fn judge(
             },
         })
         .collect();
-    Judgement::from_subjects(subjects)
+    Judgement::from_subjects(fold_families(&subjects))
+}
+
+/// Offenders that another offender brings in are named there: a family such as
+/// `ratatui*` has one entrance, and that is what there is to close.
+fn fold_families(subjects: &[Subject]) -> Vec<Subject> {
+    let passes = |inner: &Subject, outer: &Subject| {
+        let hops = inner.route.len().saturating_sub(1);
+        inner.route[..hops].iter().any(|hop| {
+            hop.strip_prefix(&outer.name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+        })
+    };
+    let (mut entrances, inner): (Vec<Subject>, Vec<Subject>) = subjects
+        .iter()
+        .cloned()
+        .partition(|one| !subjects.iter().any(|other| passes(one, other)));
+    for entrance in &mut entrances {
+        let brought: Vec<&str> = inner
+            .iter()
+            .filter(|one| passes(one, entrance))
+            .map(|one| one.name.as_str())
+            .collect();
+        if !brought.is_empty() {
+            entrance
+                .evidence
+                .push(format!("brings in {}", brought.join(", ")));
+        }
+    }
+    entrances
 }
 
 /// Packages that Cargo knows of, on any target and with any feature, that the rule names.
