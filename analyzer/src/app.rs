@@ -176,7 +176,10 @@ fn analyze(
     };
     let report = report_of(&data, problems, request)?;
     write_report(&report, args, stdout)?;
-    Ok(verdict(&report, args.strict))
+    let code = verdict(&report, args.strict);
+    // The process ends here; to take millions of records apart would only take time.
+    std::mem::forget((data, report));
+    Ok(code)
 }
 
 /// What a report is asked for.
@@ -225,7 +228,7 @@ fn load_model(name: &str) -> Result<Model, ModelError> {
 /// records without any span choose the model that can read them.
 fn choose(data: &Dataset, tree: &Tree) -> Result<Model, ModelError> {
     let score = |model: &Model| {
-        let known = Lens::new(data, tree, model).known();
+        let known = Lens::known_in_sample(data, tree, model);
         (
             // Who knows everything knows nothing in particular.
             known.min(if model.fallback { 1 } else { usize::MAX }),

@@ -153,8 +153,7 @@ fn part_of(lens: &Lens<'_>, rule: &WindowRule) -> Option<Part> {
     else {
         return None;
     };
-    let mut rules = lens.model.spans.iter();
-    rules.find(|rule| rule.kind == *kind).map(|rule| rule.part)
+    lens.kind_and_part(kind).map(|(_, part)| part)
 }
 
 fn window(

@@ -4,7 +4,7 @@
 //! Pure, and independent of the order of reading: everything is keyed by ids
 //! and sorted by start.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use crate::model::lens::Lens;
@@ -42,9 +42,7 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
         .iter()
         .map(|(key, spans)| channel_run(lens, *key, spans, &processes))
         .collect();
-    for joined in requests {
-        place_request(lens, joined, &mut runs, &processes);
-    }
+    place_requests(lens, requests, &mut runs, &processes);
     runs.extend(loose_runs(lens));
     for run in &mut runs {
         run.start = first_instant(lens, run);
@@ -208,10 +206,7 @@ fn channel_run<'a>(
     processes: &BTreeMap<&'a str, ByKind>,
 ) -> Run<'a> {
     let mut run = empty_run(process, Some(channel));
-    run.process = process
-        .and_then(|key| processes.get(key))
-        .cloned()
-        .unwrap_or_default();
+    run.process = process_part(processes, process);
     let below = spans
         .iter()
         .flat_map(|span| lens.tree.descendants(*span, |_| true));
@@ -219,37 +214,43 @@ fn channel_run<'a>(
     run
 }
 
-/// Puts a request into the run of its channel, or into one of its own process
+/// Puts each request into the run of its channel, or into one of its own process
 /// where that never had a channel.
-fn place_request<'a>(
+fn place_requests<'a>(
     lens: &Lens<'a>,
-    joined: Joined<'a>,
+    requests: Vec<Joined<'a>>,
     runs: &mut Vec<Run<'a>>,
     processes: &BTreeMap<&'a str, ByKind>,
 ) {
-    let Joined {
-        request,
-        process,
-        channel,
-    } = joined;
-    let same = |run: &&mut Run<'a>| match channel {
-        Some((owner, id)) => run.process_key == owner && run.channel_id == Some(id),
-        None => run.process_key == process && run.channel_id.is_none(),
-    };
-    let shared = !lens.model.chain.run_per_request;
-    if let Some(run) = runs.iter_mut().filter(|_| shared).find(same) {
-        run.requests.push(request);
-        run.requests
-            .sort_by_key(|request| (lens.data.span(request.span).start(), request.span));
-        return;
+    let keys = runs.iter().enumerate();
+    let mut places: HashMap<(Option<&str>, Option<&str>), usize> = keys
+        .map(|(place, run)| ((run.process_key, run.channel_id), place))
+        .collect();
+    for joined in requests {
+        let key = match joined.channel {
+            Some((owner, id)) => (owner, Some(id)),
+            None => (joined.process, None),
+        };
+        let shared = !lens.model.chain.run_per_request;
+        if let Some(place) = places.get(&key).filter(|_| shared) {
+            // Requests come by start, so those of one run do as well.
+            runs[*place].requests.push(joined.request);
+            continue;
+        }
+        let mut run = empty_run(joined.process, None);
+        run.process = process_part(processes, joined.process);
+        run.requests.push(joined.request);
+        places.insert(key, runs.len());
+        runs.push(run);
     }
-    let mut run = empty_run(process, None);
-    run.process = process
+}
+
+/// The part that all runs of a process share.
+fn process_part(processes: &BTreeMap<&str, ByKind>, process: Option<&str>) -> ByKind {
+    process
         .and_then(|key| processes.get(key))
         .cloned()
-        .unwrap_or_default();
-    run.requests.push(request);
-    runs.push(run);
+        .unwrap_or_default()
 }
 
 /// Runs of which only the agent's spans are left, as after a killed daemon: one

@@ -5,7 +5,7 @@
 //! spawn, because pids come back. A record that fits no run is a run of its own
 //! without a trace.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::input::client::ClientRecord;
 use crate::model::lens::Lens;
@@ -25,16 +25,26 @@ pub fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>) {
     let Some(rule) = &lens.model.client.record else {
         return;
     };
-    let sessions: Vec<_> = runs.iter().map(|run| sessions_of(lens, run)).collect();
+    if lens.data.clients.is_empty() {
+        return;
+    }
+    let mut by_session_id: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (place, run) in runs.iter().enumerate() {
+        for session in sessions_of(lens, run) {
+            by_session_id.entry(session).or_default().push(place);
+        }
+    }
     for record in &lens.data.clients {
         let lists = rule.concurrent.iter().flat_map(|each| {
             (0..).map_while(move |place| record.get(&format!("{}.{place}", each.session)))
         });
         let single = rule.session.iter().filter_map(|path| record.get(path));
         let ids: Vec<_> = single.chain(lists).collect();
-        let by_session = (0..sessions.len()).find(|index| {
-            runs[*index].record.is_none() && ids.iter().any(|id| sessions[*index].contains(id))
-        });
+        let places = ids.iter().filter_map(|id| by_session_id.get(id)).flatten();
+        let by_session = places
+            .copied()
+            .filter(|place| runs[*place].record.is_none())
+            .min();
         let place = by_session
             .or_else(|| by_process(rule, record, runs))
             .unwrap_or_else(|| {

@@ -1,12 +1,13 @@
 //! Experiments: which run a measuring span measured, and what it says of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::model::chain_rules::Measured;
 use crate::model::lens::{Kind, Lens, equals};
 use crate::model::schema::{Literal, Part};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::Value;
+use crate::units::Timestamp;
 
 use super::assemble::{empty_run, short, sort};
 use super::{ByKind, Run};
@@ -25,10 +26,15 @@ pub(super) fn attach<'a>(
         return;
     };
     let drivers = measured_processes(lens, kind);
+    let driven: HashMap<SpanIndex, &str> = drivers
+        .iter()
+        .rev()
+        .map(|(process, driver)| (*driver, *process))
+        .collect();
+    let served = Served::new(lens, kind, runs);
     for span in lens.all(kind) {
-        let driven = drivers.iter().find(|(_, driver)| **driver == span);
-        let process = driven.map(|(process, _)| *process);
-        let place = served_by(lens, runs, span, process).unwrap_or_else(|| {
+        let process = driven.get(&span).copied();
+        let place = served.place(span, process).unwrap_or_else(|| {
             let mut run = empty_run(process, None);
             run.process = process
                 .and_then(|key| processes.get(key))
@@ -46,34 +52,48 @@ pub(super) fn attach<'a>(
     sort(runs);
 }
 
-/// The run that holds the first request below a measuring span; else the first
-/// run of the process that it drove.
-fn served_by(
-    lens: &Lens<'_>,
-    runs: &[Run<'_>],
-    measured: SpanIndex,
-    process: Option<&str>,
-) -> Option<usize> {
-    let served = |run: &Run<'_>| {
-        let requests = run.requests.iter();
-        let own = requests.filter(|request| {
-            lens.tree
-                .ancestors(request.span)
-                .any(|above| above == measured)
-        });
-        own.map(|request| (lens.data.span(request.span).start(), request.span))
-            .min()
-    };
-    let by_request = runs
-        .iter()
-        .enumerate()
-        .filter_map(|(index, run)| Some((served(run)?, index)));
-    let by_request = by_request.min().map(|(_, index)| index);
-    by_request.or_else(|| {
-        process?;
-        runs.iter()
-            .position(|run| run.process_key == process && run.first_of_process)
-    })
+/// Which run served what a measuring span measured.
+struct Served<'a> {
+    /// The run with the first request below each measuring span.
+    by_request: HashMap<SpanIndex, usize>,
+    /// The first run of each process.
+    by_process: HashMap<&'a str, usize>,
+}
+
+impl<'a> Served<'a> {
+    fn new(lens: &Lens<'a>, measured: Kind, runs: &[Run<'a>]) -> Self {
+        let mut first: HashMap<SpanIndex, (Timestamp, SpanIndex, usize)> = HashMap::new();
+        let mut by_process = HashMap::new();
+        for (place, run) in runs.iter().enumerate() {
+            if let Some(process) = run.process_key.filter(|_| run.first_of_process) {
+                by_process.entry(process).or_insert(place);
+            }
+            for request in &run.requests {
+                let key = (lens.data.span(request.span).start(), request.span, place);
+                for above in lens.tree.ancestors(request.span) {
+                    if lens.kind_of(above) == Some(measured) {
+                        let old = first.entry(above).or_insert(key);
+                        *old = key.min(*old);
+                    }
+                }
+            }
+        }
+        Self {
+            by_request: first
+                .into_iter()
+                .map(|(span, (_, _, place))| (span, place))
+                .collect(),
+            by_process,
+        }
+    }
+
+    /// By request first; else the first run of the process that was driven.
+    fn place(&self, measured: SpanIndex, process: Option<&str>) -> Option<usize> {
+        let by_request = self.by_request.get(&measured);
+        by_request
+            .or_else(|| self.by_process.get(process?))
+            .copied()
+    }
 }
 
 /// What a measuring span says of its run.

@@ -138,21 +138,15 @@ impl Run<'_> {
     /// requests mean the cold one.
     #[must_use]
     pub fn all(&self, lens: &Lens<'_>, name: &str) -> &[SpanIndex] {
-        let Some(kind) = lens.kind(name) else {
+        let Some((kind, part)) = lens.kind_and_part(name) else {
             return &[];
         };
-        let part = lens
-            .model
-            .spans
-            .iter()
-            .find(|rule| rule.kind == name)
-            .map(|rule| rule.part);
         let spans = match part {
-            Some(Part::Client) => self.client.get(&kind),
-            Some(Part::Process) => self.process.get(&kind),
-            Some(Part::Channel) => self.channel.get(&kind),
-            Some(Part::Request) => self.cold().and_then(|request| request.below.get(&kind)),
-            Some(Part::Other) | None => None,
+            Part::Client => self.client.get(&kind),
+            Part::Process => self.process.get(&kind),
+            Part::Channel => self.channel.get(&kind),
+            Part::Request => self.cold().and_then(|request| request.below.get(&kind)),
+            Part::Other => None,
         };
         spans.map_or(&[], Vec::as_slice)
     }

@@ -1,6 +1,8 @@
 //! What has been read so far. Owns everything, so that batches may be filled
 //! apart from each other.
 
+use std::collections::HashMap;
+
 use crate::problems::Problems;
 use crate::trace::dataset::Counts;
 use crate::trace::names::Names;
@@ -38,6 +40,8 @@ pub struct Batch {
     pub problems: Problems,
     /// Resource used last: most lines of a file share it.
     last_resource: usize,
+    /// Resources by their hash.
+    by_hash: HashMap<u64, Vec<u32>>,
 }
 
 impl Batch {
@@ -52,15 +56,23 @@ impl Batch {
     /// The index of a resource with these attributes.
     pub fn resource(&mut self, attributes: Attributes) -> ResourceIndex {
         let new = Resource { attributes };
-        let index = if self.resources.get(self.last_resource) == Some(&new) {
-            self.last_resource
-        } else if let Some(found) = self.resources.iter().rposition(|old| *old == new) {
-            found
-        } else {
+        if self.resources.get(self.last_resource) != Some(&new) {
+            self.last_resource = self.find_or_add(new);
+        }
+        ResourceIndex(u32::try_from(self.last_resource).unwrap_or(u32::MAX))
+    }
+
+    fn find_or_add(&mut self, new: Resource) -> usize {
+        let same = self.by_hash.entry(new.hash()).or_default();
+        let known = same.iter().map(|index| *index as usize);
+        let found = known
+            .into_iter()
+            .find(|index| self.resources.get(*index) == Some(&new));
+        found.unwrap_or_else(|| {
+            let index = self.resources.len();
+            same.push(u32::try_from(index).unwrap_or(u32::MAX));
             self.resources.push(new);
-            self.resources.len() - 1
-        };
-        self.last_resource = index;
-        ResourceIndex(u32::try_from(index).unwrap_or(u32::MAX))
+            index
+        })
     }
 }

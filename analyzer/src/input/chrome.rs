@@ -20,6 +20,7 @@ use crate::units::{Interval, Timestamp};
 
 use super::batch::Batch;
 use super::lenient::{List, Pairs, Scalar, Text};
+use super::merge::retell;
 use super::record::parse;
 
 /// Where times of the format start: one second after the Unix epoch, because a
@@ -51,6 +52,18 @@ pub struct ChromeEvent {
     start: u64,
     length: u64,
     attributes: Attributes,
+}
+
+impl ChromeEvent {
+    /// The same event in the texts of another batch.
+    pub(super) fn retold(mut self, texts: &[Symbol]) -> Self {
+        let retold = |symbol: Symbol| texts[symbol.place()];
+        (self.process, self.thread) = (retold(self.process), retold(self.thread));
+        self.id = self.id.map(retold);
+        self.name = retold(self.name);
+        retell(&mut self.attributes, texts);
+        self
+    }
 }
 
 #[derive(Deserialize)]

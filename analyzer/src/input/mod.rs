@@ -7,6 +7,7 @@
 //! Content decides everything; names of files are only printed.
 
 pub mod batch;
+pub mod blocks;
 pub mod chrome;
 pub mod client;
 pub mod decode;
@@ -14,6 +15,7 @@ pub mod jaeger;
 pub mod js_sdk;
 pub mod lenient;
 pub mod manifest;
+pub mod merge;
 pub mod otlp;
 pub mod profile;
 pub mod record;
@@ -21,14 +23,21 @@ pub mod sources;
 pub mod split;
 
 use std::io::Read;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, ScopedJoinHandle};
 
 use sha2::{Digest, Sha256};
 
 use crate::problems::{Code, Place};
 use batch::Batch;
+use blocks::{Block, Blocks, Next};
 use sources::{Source, SourceError};
 use split::{Piece, Splitter};
 
+/// Threads that parse a large file, beside the one that reads and cuts it: the
+/// machines that this is run on have two processors.
+const READERS: usize = 2;
 /// Larger manifests are not read: one of 10,000 runs has a tenth of it.
 const MANIFEST_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -133,24 +142,129 @@ fn read_one(
     })
 }
 
-/// Cuts `reader` into values and reads each into `batch`.
+/// Reads all of `reader` into `batch`: what fits into one block here, more than
+/// that on [`READERS`] threads.
 ///
 /// # Errors
 /// Whatever the reader fails with.
 pub fn read_values(file: u32, reader: &mut dyn Read, batch: &mut Batch) -> std::io::Result<()> {
-    let mut splitter = Splitter::new(reader);
+    let mut blocks = Blocks::new(reader);
+    let first = match blocks.next_block()? {
+        Next::Block(first) => first,
+        Next::TooLong => return read_rest(file, blocks, batch),
+        Next::End => {
+            add_empty(file, batch);
+            return Ok(());
+        }
+    };
+    if blocks.is_done() {
+        read_block(file, first, batch);
+        Ok(())
+    } else {
+        read_on_threads(file, first, blocks, batch)
+    }
+}
+
+/// Reads the blocks on several threads, each into a batch of its own.
+fn read_on_threads(
+    file: u32,
+    first: Block,
+    mut blocks: Blocks<&mut dyn Read>,
+    batch: &mut Batch,
+) -> std::io::Result<()> {
+    let (sender, receiver) = sync_channel(READERS * 2);
+    let receiver = Mutex::new(receiver);
+    let (outcome, batches) = thread::scope(|scope| {
+        let work = || read_received(file, &receiver);
+        let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(work)).collect();
+        let outcome = send_blocks(first, &mut blocks, sender);
+        let batches: Vec<_> = readers.into_iter().map(ScopedJoinHandle::join).collect();
+        (outcome, batches)
+    });
+    for own in batches {
+        match own {
+            Ok(own) => batch.merge(own),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    match outcome? {
+        Next::TooLong => read_rest(file, blocks, batch),
+        Next::Block(_) | Next::End => Ok(()),
+    }
+}
+
+/// Sends all blocks until there are none, or none that can be cut.
+fn send_blocks(
+    first: Block,
+    blocks: &mut Blocks<&mut dyn Read>,
+    sender: SyncSender<Block>,
+) -> std::io::Result<Next> {
+    let mut next = Next::Block(first);
+    while let Next::Block(block) = next {
+        // Readers end only after the sender, or in a panic that their join shows.
+        if sender.send(block).is_err() {
+            return Ok(Next::End);
+        }
+        next = blocks.next_block()?;
+    }
+    drop(sender);
+    Ok(next)
+}
+
+/// Reads blocks until no more come.
+fn read_received(file: u32, receiver: &Mutex<Receiver<Block>>) -> Batch {
+    let mut batch = Batch::default();
+    loop {
+        let next = receiver.lock().map(|receiver| receiver.recv());
+        match next {
+            Ok(Ok(block)) => read_block(file, block, &mut batch),
+            _ => return batch,
+        }
+    }
+}
+
+fn read_block(file: u32, block: Block, batch: &mut Batch) {
+    let splitter = Splitter::over(block.bytes, block.byte, block.line);
+    // Reading from memory cannot fail.
+    if let Ok(false) = read_pieces(file, splitter, batch)
+        && block.byte == 0
+    {
+        add_empty(file, batch);
+    }
+}
+
+/// Reads what has no places to cut, in sequence.
+fn read_rest(file: u32, blocks: Blocks<&mut dyn Read>, batch: &mut Batch) -> std::io::Result<()> {
+    let (reader, byte, line) = blocks.into_rest();
+    read_pieces(file, Splitter::resume(reader, byte, line), batch).map(|_| ())
+}
+
+/// Reads every piece of a splitter; whether there was any.
+fn read_pieces<R: Read>(
+    file: u32,
+    mut splitter: Splitter<R>,
+    batch: &mut Batch,
+) -> std::io::Result<bool> {
     let mut any = false;
-    while let Some(piece) = splitter.next_piece()? {
-        let place = |byte, line| Some(Place { file, byte, line });
+    loop {
+        if let Some((bytes, byte, line)) = splitter.whole_line()
+            && record::read_line(bytes, Place { file, byte, line }, batch)
+        {
+            any = true;
+            splitter.pass_line();
+            continue;
+        }
+        let Some(piece) = splitter.next_piece()? else {
+            return Ok(any);
+        };
+        any = true;
         match piece {
             Piece::Value { bytes, byte, line } => {
-                any = true;
-                if let Err(reason) = record::read(bytes, Place { file, byte, line }, batch)
+                let place = Place { file, byte, line };
+                if let Err(reason) = record::read(bytes, place, batch)
                     && !splitter.reject()
                 {
-                    batch
-                        .problems
-                        .add(Code::InvalidRecord, place(byte, line), reason);
+                    batch.problems.add(Code::InvalidRecord, Some(place), reason);
                 }
             }
             Piece::Broken {
@@ -159,24 +273,22 @@ pub fn read_values(file: u32, reader: &mut dyn Read, batch: &mut Batch) -> std::
                 byte,
                 line,
             } => {
-                any = true;
-                batch.problems.add(code, place(byte, line), reason);
+                let place = Place { file, byte, line };
+                batch.problems.add(code, Some(place), reason);
             }
         }
     }
-    if !any {
-        let reason = "the file holds no record".to_owned();
-        batch.problems.add(
-            Code::EmptyFile,
-            Some(Place {
-                file,
-                byte: 0,
-                line: 1,
-            }),
-            reason,
-        );
-    }
-    Ok(())
+}
+
+fn add_empty(file: u32, batch: &mut Batch) {
+    let place = Place {
+        file,
+        byte: 0,
+        line: 1,
+    };
+    batch
+        .problems
+        .add(Code::EmptyFile, Some(place), "the file holds no record");
 }
 
 /// A reader that hashes and counts what passes.

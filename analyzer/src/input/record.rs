@@ -173,6 +173,12 @@ pub fn is_manifest(bytes: &[u8]) -> bool {
     parse::<Keys>(bytes).is_ok_and(|keys| keys.kind() == Kind::Manifest)
 }
 
+/// Reads a line that most likely is one whole value of the most frequent kind;
+/// false leaves `batch` as it was, and the line to the splitter.
+pub fn read_line(line: &[u8], place: Place, batch: &mut Batch) -> bool {
+    line.starts_with(b"{\"resourceSpans\"") && otlp::read_spans(line, place, batch).is_ok()
+}
+
 /// Reads one value into `batch`.
 ///
 /// # Errors

@@ -80,6 +80,18 @@ pub struct Splitter<R> {
     last: Option<(u64, u64, u64)>,
 }
 
+impl Splitter<io::Empty> {
+    /// Reads bytes that are all there, from a place where a value begins.
+    #[must_use]
+    pub fn over(bytes: Vec<u8>, byte: u64, line: u64) -> Self {
+        Self {
+            buffer: bytes,
+            at_end: true,
+            ..Self::resume(io::empty(), byte, line)
+        }
+    }
+}
+
 impl<R: Read> Splitter<R> {
     /// Starts at the beginning of `reader`.
     pub fn new(reader: R) -> Self {
@@ -95,6 +107,40 @@ impl<R: Read> Splitter<R> {
             strict_until: 0,
             last: None,
         }
+    }
+
+    /// Starts at a place within a stream where a value begins.
+    pub fn resume(reader: R, byte: u64, line: u64) -> Self {
+        Self {
+            base: byte,
+            line,
+            began: byte > 0,
+            ..Self::new(reader)
+        }
+    }
+
+    /// The line that starts here, when it is all there and opens and closes with
+    /// braces: most likely one whole value. Nothing is passed over yet.
+    #[must_use]
+    pub fn whole_line(&self) -> Option<(&[u8], u64, u64)> {
+        let rest = &self.buffer[self.start..];
+        if !self.at_line_start || !self.began || rest.first() != Some(&b'{') {
+            return None;
+        }
+        let line = &rest[..memchr::memchr(b'\n', rest)?];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let place = (self.base + self.start as u64, self.line);
+        line.ends_with(b"}").then_some((line, place.0, place.1))
+    }
+
+    /// Passes over the line that [`Splitter::whole_line`] gave.
+    pub fn pass_line(&mut self) {
+        let rest = &self.buffer[self.start..];
+        let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        self.start += length;
+        self.line += 1;
+        self.last = None;
+        self.at_line_start = true;
     }
 
     /// The next value or broken stretch; `None` at the end of the stream.
@@ -297,6 +343,10 @@ impl<R: Read> Splitter<R> {
 
     /// Frees the bytes that were handed out; never moves them while borrowed.
     fn drop_consumed(&mut self) {
+        // Nothing comes behind the end, so nothing needs the room.
+        if self.at_end && self.start < self.buffer.len() {
+            return;
+        }
         if self.start >= CHUNK_BYTES || self.start == self.buffer.len() {
             self.buffer.drain(..self.start);
             self.base += self.start as u64;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use hashbrown::DefaultHashBuilder;
+
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
 use crate::trace::span::{ResourceIndex, Value};
@@ -13,6 +15,8 @@ use super::window_rules::Unit;
 
 /// Clock quantum of senders that stamp starts in whole milliseconds.
 const MILLISECOND: Nanos = Nanos(1_000_000);
+/// Spans that a model is tried on before it is chosen.
+const SAMPLE: usize = 20_000;
 /// Clock quantum of everybody else.
 const NANOSECOND: Nanos = Nanos(1);
 
@@ -28,7 +32,7 @@ pub struct Lens<'a> {
     pub tree: &'a Tree,
     /// The model.
     pub model: &'a Model,
-    kinds: Vec<&'a str>,
+    kind_of_name: HashMap<&'a str, (Kind, Part), DefaultHashBuilder>,
     rules: Vec<Option<u16>>,
     kind_of_rule: Vec<Kind>,
     quanta: HashMap<u32, Nanos>,
@@ -70,39 +74,48 @@ impl<'a> Lens<'a> {
                 });
             kind_of_rule.push(Kind(u16::try_from(index).unwrap_or(u16::MAX)));
         }
-        let prepared: Vec<_> = model
-            .spans
-            .iter()
-            .map(|rule| Prepared::new(rule, data))
-            .collect();
-        let rules = data.indices().map(|span| {
-            let found = prepared
-                .iter()
-                .position(|rule| rule.fits(data, span) && stands(tree, rule.rule.position, span))?;
-            u16::try_from(found).ok()
-        });
+        let prepared = prepare(data, model);
+        let rules = data
+            .indices()
+            .map(|span| rule_of(&prepared, data, tree, span));
         Self {
             data,
             tree,
             model,
-            kinds,
+            kind_of_name: model
+                .spans
+                .iter()
+                .zip(&kind_of_rule)
+                .rev()
+                .map(|(rule, kind)| (rule.kind.as_str(), (*kind, rule.part)))
+                .collect(),
             rules: rules.collect(),
             kind_of_rule,
             quanta: quanta(data),
         }
     }
 
-    /// How many spans the model knows.
+    /// How many spans a model knows, of all or of [`SAMPLE`] at even distances.
     #[must_use]
-    pub fn known(&self) -> usize {
-        self.rules.iter().flatten().count()
+    pub fn known_in_sample(data: &Dataset, tree: &Tree, model: &Model) -> usize {
+        let prepared = prepare(data, model);
+        let step = data.spans.len().div_ceil(SAMPLE).max(1);
+        let sample = data.indices().step_by(step);
+        sample
+            .filter(|span| rule_of(&prepared, data, tree, *span).is_some())
+            .count()
     }
 
     /// The kind named `name`; every kind that a model names exists.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<Kind> {
-        let index = self.kinds.iter().position(|kind| *kind == name)?;
-        u16::try_from(index).ok().map(Kind)
+        self.kind_of_name.get(name).map(|(kind, _)| *kind)
+    }
+
+    /// The kind named `name` and the part of a run that it belongs to.
+    #[must_use]
+    pub fn kind_and_part(&self, name: &str) -> Option<(Kind, Part)> {
+        self.kind_of_name.get(name).copied()
     }
 
     /// The kinds named in a list.
@@ -218,6 +231,18 @@ impl<'a> Lens<'a> {
             .copied()
             .unwrap_or(NANOSECOND)
     }
+}
+
+fn prepare<'a>(data: &Dataset, model: &'a Model) -> Vec<Prepared<'a>> {
+    let rules = model.spans.iter();
+    rules.map(|rule| Prepared::new(rule, data)).collect()
+}
+
+/// Place of the first rule that fits a span.
+fn rule_of(prepared: &[Prepared<'_>], data: &Dataset, tree: &Tree, span: SpanIndex) -> Option<u16> {
+    let fits =
+        |rule: &Prepared<'_>| rule.fits(data, span) && stands(tree, rule.rule.position, span);
+    u16::try_from(prepared.iter().position(fits)?).ok()
 }
 
 /// Whether a span stands where a rule wants it.

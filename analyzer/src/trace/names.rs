@@ -1,41 +1,100 @@
-//! Interned text: every name, key and text value is stored once.
+//! Interned text: every name, key and text value is stored once, one behind the
+//! other in one buffer. Lookup is by a hash that is seeded anew in each process,
+//! so that no trace can be made to collide.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// A text of a [`Names`]; comparable only within the same one, and by identity:
 /// the order of symbols is the order of reading and must never be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Symbol(u32);
 
+impl Symbol {
+    /// Its place among the texts of its collection.
+    #[must_use]
+    pub fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The texts.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    texts: Vec<Box<str>>,
-    index: HashMap<Box<str>, Symbol>,
+    buffer: String,
+    /// Where each text ends in `buffer`; it starts where the one before ends.
+    ends: Vec<usize>,
+    index: HashTable<Symbol>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Names {
     /// The symbol of `text`, new where it was not met before.
     pub fn intern(&mut self, text: &str) -> Symbol {
-        if let Some(symbol) = self.index.get(text) {
-            return *symbol;
+        if let Some(symbol) = self.find(text) {
+            return symbol;
         }
         // 2^32 different texts do not fit into memory with their spans.
-        let symbol = Symbol(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        self.texts.push(text.into());
-        self.index.insert(text.into(), symbol);
+        let symbol = Symbol(u32::try_from(self.ends.len()).unwrap_or(u32::MAX));
+        self.buffer.push_str(text);
+        self.ends.push(self.buffer.len());
+        let hash = self.hasher.hash_one(text);
+        let (buffer, ends, hasher) = (&self.buffer, &self.ends, &self.hasher);
+        self.index.insert_unique(hash, symbol, |old| {
+            hasher.hash_one(text_at(buffer, ends, *old))
+        });
         symbol
     }
 
     /// The symbol of `text` where it was met.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Symbol> {
-        self.index.get(text).copied()
+        let hash = self.hasher.hash_one(text);
+        let same = |symbol: &Symbol| text_at(&self.buffer, &self.ends, *symbol) == text;
+        self.index.find(hash, same).copied()
     }
 
     /// The text of a symbol of this collection; empty for one of another.
     #[must_use]
     pub fn text(&self, symbol: Symbol) -> &str {
-        self.texts.get(symbol.0 as usize).map_or("", |text| text)
+        text_at(&self.buffer, &self.ends, symbol)
+    }
+
+    /// All texts, in the order of their symbols.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let symbols = (0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX)).map(Symbol);
+        symbols.map(|symbol| self.text(symbol))
+    }
+}
+
+fn text_at<'a>(buffer: &'a str, ends: &[usize], symbol: Symbol) -> &'a str {
+    let place = symbol.place();
+    let start = place
+        .checked_sub(1)
+        .map_or(Some(0), |before| ends.get(before).copied());
+    let range = start.zip(ends.get(place).copied());
+    range
+        .and_then(|(start, end)| buffer.get(start..end))
+        .unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_one_symbol_and_a_symbol_its_text() {
+        let mut names = Names::default();
+        let symbols: Vec<Symbol> = (0..1000)
+            .map(|n| names.intern(&format!("text {n}")))
+            .collect();
+        assert_eq!(names.intern("text 7"), symbols[7]);
+        assert_eq!(names.find("text 999"), Some(symbols[999]));
+        assert_eq!(names.find("text 1000"), None);
+        assert_eq!(names.text(symbols[0]), "text 0");
+        assert_eq!(names.texts().count(), 1000);
+        let empty = names.intern("");
+        assert_eq!(names.text(empty), "");
     }
 }

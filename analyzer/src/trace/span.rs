@@ -1,5 +1,7 @@
 //! What a span, a resource and a link are, whatever format they came in.
 
+use std::hash::{Hash as _, Hasher as _};
+
 use crate::units::{Interval, Timestamp};
 
 use super::names::{Names, Symbol};
@@ -157,4 +159,23 @@ impl Span {
 pub struct Resource {
     /// Attributes.
     pub attributes: Attributes,
+}
+
+impl Resource {
+    /// A hash of the attributes, the same for equal ones of one [`Names`].
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        for (key, value) in &self.attributes {
+            key.hash(&mut hasher);
+            match value {
+                Value::Text(text) => text.hash(&mut hasher),
+                Value::Int(value) => value.hash(&mut hasher),
+                Value::Double(value) => value.to_bits().hash(&mut hasher),
+                Value::Bool(value) => value.hash(&mut hasher),
+                Value::Other => {}
+            }
+        }
+        hasher.finish()
+    }
 }

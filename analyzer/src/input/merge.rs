@@ -1,0 +1,73 @@
+//! Puts batches together that were filled apart.
+//!
+//! Texts and resources are numbered by each batch for itself; here those of one
+//! are told in the numbers of the other. What comes out does not depend on which
+//! batch was first but for the order of records, which the dataset sorts.
+
+use crate::trace::dataset::Counts;
+use crate::trace::names::{Names, Symbol};
+use crate::trace::span::{Attributes, ResourceIndex, Value};
+
+use super::batch::Batch;
+
+impl Batch {
+    /// Takes over everything that `other` holds.
+    pub fn merge(&mut self, other: Self) {
+        let texts = self.names.take_over(&other.names);
+        let retold = |symbol: Symbol| texts[symbol.place()];
+        let mut resources = Vec::with_capacity(other.resources.len());
+        for mut resource in other.resources {
+            retell(&mut resource.attributes, &texts);
+            resources.push(self.resource(resource.attributes));
+        }
+        self.spans.reserve(other.spans.len());
+        for mut span in other.spans {
+            span.name = retold(span.name);
+            span.message = span.message.map(retold);
+            let ResourceIndex(resource) = span.resource;
+            span.resource = resources[resource as usize];
+            retell(&mut span.attributes, &texts);
+            for event in &mut span.events {
+                event.name = retold(event.name);
+                retell(&mut event.attributes, &texts);
+            }
+            self.spans.push(span);
+        }
+        let chrome = other.chrome.into_iter();
+        self.chrome.extend(chrome.map(|event| event.retold(&texts)));
+        self.profiles.extend(other.profiles);
+        self.session_profiles.extend(other.session_profiles);
+        self.clients.extend(other.clients);
+        self.manifests.extend(other.manifests);
+        self.documents += other.documents;
+        self.counts = sum(self.counts, other.counts);
+        self.problems.merge(other.problems);
+    }
+}
+
+/// Replaces symbols by those of the other collection.
+pub(super) fn retell(attributes: &mut Attributes, texts: &[Symbol]) {
+    for (key, value) in attributes {
+        *key = texts[key.place()];
+        if let Value::Text(text) = value {
+            *text = texts[text.place()];
+        }
+    }
+}
+
+impl Names {
+    /// Interns all texts of `other`; the symbol of each, by its place there.
+    fn take_over(&mut self, other: &Self) -> Vec<Symbol> {
+        other.texts().map(|text| self.intern(text)).collect()
+    }
+}
+
+fn sum(a: Counts, b: Counts) -> Counts {
+    Counts {
+        spans: a.spans + b.spans,
+        logs: a.logs + b.logs,
+        metrics: a.metrics + b.metrics,
+        profiles: a.profiles + b.profiles,
+        not_traces: a.not_traces + b.not_traces,
+    }
+}
