@@ -145,7 +145,12 @@ impl Loop {
                 match outcome {
                     Some(Ok(())) => return true,
                     Some(Err(message)) => self.runtime_failed(message),
-                    None if *give_up_at <= now => self.give_runtime_up(),
+                    None if *give_up_at <= now => {
+                        // Its outcome may come at this very moment: then the pipe says so.
+                        if let Some(given_up) = starting.give_up() {
+                            self.runtime_given_up(given_up);
+                        }
+                    }
                     None => {}
                 }
             }
@@ -465,15 +470,11 @@ impl Loop {
 
     /// A start that hangs (a state or trace directory that does not answer, say)
     /// counts as failed; should it come to its end later, it finds nothing to serve.
-    fn give_runtime_up(&mut self) {
+    fn runtime_given_up(&mut self, given_up: GivenUp) {
         let timeout_ms = self.config.start.timeout.as_millis();
-        let late = match std::mem::replace(&mut self.runtime, Runtime::Idle { at: None }) {
-            Runtime::Starting(starting, _) => Some(starting.give_up()),
-            Runtime::Idle { .. } | Runtime::Failed { .. } => None,
-        };
         self.runtime_failed(format!("it was not ready within {timeout_ms} ms"));
-        if let Runtime::Failed { late: place, .. } = &mut self.runtime {
-            *place = late;
+        if let Runtime::Failed { late, .. } = &mut self.runtime {
+            *late = Some(given_up);
         }
     }
 

@@ -30,7 +30,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -83,11 +82,51 @@ pub(crate) struct Starting {
 
 #[derive(Debug, Default)]
 struct Shared {
-    outcome: Mutex<Option<Result<(), String>>>,
+    progress: Mutex<Progress>,
     /// For a stop that does not wait for the thread.
     telemetry: Mutex<Telemetry>,
-    /// Whether nobody waits for the thread any more.
-    given_up: AtomicBool,
+}
+
+/// How far the thread is. It leaves `Building` once, by whoever is first: the
+/// thread with its outcome, or the loop that does not wait for it any more.
+#[derive(Debug, Default)]
+enum Progress {
+    #[default]
+    Building,
+    Ready,
+    Failed(String),
+    GivenUp(Why),
+}
+
+/// Why nobody waits for the thread any more.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// The loop goes on and has answered those who waited.
+    Late,
+    /// The daemon stops; nobody was answered.
+    Stopping,
+}
+
+/// Why the thread does not serve.
+#[derive(Debug)]
+enum Unbuilt {
+    Failed(String),
+    GivenUp(Why),
+}
+
+impl Unbuilt {
+    /// Class and message for the spans that end with it.
+    fn describe(&self) -> (&'static str, String) {
+        match self {
+            Self::Failed(message) => ("runtime_start_failed", message.clone()),
+            Self::GivenUp(Why::Late) => {
+                ("runtime_start_failed", "it was ready too late".to_owned())
+            }
+            Self::GivenUp(Why::Stopping) => {
+                ("daemon_shutdown", "the daemon is stopping".to_owned())
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -95,6 +134,20 @@ impl Shared {
         self.telemetry
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up what is still building. `false` when its outcome came first.
+    fn give_up(&self, why: Why) -> bool {
+        let mut progress = self.progress();
+        let building = matches!(*progress, Progress::Building);
+        if building {
+            *progress = Progress::GivenUp(why);
+        }
+        building
     }
 }
 
@@ -151,17 +204,14 @@ impl Starting {
     /// Ready or failed, once the pipe is readable; a thread that ended without a
     /// word has failed.
     pub(crate) fn outcome(&self) -> Option<Result<(), String>> {
-        let outcome = self
-            .shared
-            .outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        outcome.or_else(|| {
-            self.thread
+        match &*self.shared.progress() {
+            Progress::Ready => Some(Ok(())),
+            Progress::Failed(message) => Some(Err(message.clone())),
+            Progress::Building | Progress::GivenUp(_) => self
+                .thread
                 .is_finished()
-                .then(|| Err("its thread ended unexpectedly".to_owned()))
-        })
+                .then(|| Err("its thread ended unexpectedly".to_owned())),
+        }
     }
 
     /// Hands everything over and waits until the daemon stops.
@@ -174,13 +224,12 @@ impl Starting {
         })
     }
 
-    /// Gives the runtime up while it starts, and goes on without it. What it may
-    /// still start it also ends, since nothing is handed over to it.
-    pub(crate) fn give_up(self) -> GivenUp {
-        self.shared.given_up.store(true, Ordering::Relaxed);
-        GivenUp {
-            shared: self.shared,
-        }
+    /// Gives the runtime up while it starts; the loop goes on without it. `None`
+    /// when its outcome came first.
+    pub(crate) fn give_up(&self) -> Option<GivenUp> {
+        self.shared.give_up(Why::Late).then(|| GivenUp {
+            shared: Arc::clone(&self.shared),
+        })
     }
 
     /// Stops the daemon while the runtime starts: it ends what it began, in bounded
@@ -188,7 +237,8 @@ impl Starting {
     /// The trace is closed in any case.
     pub(crate) fn abandon(self, stop: &StopSignal) -> ExitCode {
         crate::log::info("stopping");
-        self.shared.given_up.store(true, Ordering::Relaxed);
+        // With an outcome it waits for the hand-over, which is not to come.
+        self.shared.give_up(Why::Stopping);
         drop(self.hand_over);
         let ended = wait_for_end(&self.ready, stop, MonoNanos::now().after(ABANDON_TIMEOUT));
         if !ended {
@@ -266,29 +316,36 @@ impl Building {
             .stage_at(spans::RUNTIME_TELEMETRY, stage.context().as_ref(), begun)
             .end();
         let built = self.build(telemetry.clone(), &stage, boot);
-        // Its lock and whatever else was built late are let go of with it.
-        let built = built.and_then(|built| {
-            if self.shared.given_up.load(Ordering::Relaxed) {
-                Err("it was ready too late".to_owned())
-            } else {
-                Ok(built)
-            }
+        // What was built for nobody is let go of with its lock.
+        let built = built.map_err(Unbuilt::Failed).and_then(|built| {
+            self.say(Progress::Ready)
+                .map(|()| built)
+                .map_err(Unbuilt::GivenUp)
         });
         match built {
             Ok(built) => self.serve(built, stage, request, handed),
-            Err(message) => {
-                let request = request.map(|mut stage| {
-                    requests::refuse(&mut stage, self.order.request.as_ref());
-                    stage
-                });
-                for mut failed in [Some(stage), request].into_iter().flatten() {
-                    failed.fail("runtime_start_failed", message.clone());
-                    failed.end();
-                }
-                telemetry.close();
-                self.say(Err(message));
+            Err(unbuilt) => {
+                self.end_unbuilt(unbuilt, stage, request);
                 ExitCode::from(exit::REFUSED)
             }
+        }
+    }
+
+    fn end_unbuilt(&self, unbuilt: Unbuilt, mut stage: Stage, request: Option<Stage>) {
+        let (class, message) = unbuilt.describe();
+        if let Some(mut request) = request {
+            if !matches!(unbuilt, Unbuilt::GivenUp(Why::Stopping)) {
+                requests::refuse(&mut request, self.order.request.as_ref());
+            }
+            request.fail(class, message.clone());
+            request.end();
+        }
+        stage.fail(class, message);
+        stage.end();
+        self.shared.telemetry().close();
+        if let Unbuilt::Failed(message) = unbuilt {
+            // Nobody listens when it was given up.
+            let _ = self.say(Progress::Failed(message));
         }
     }
 
@@ -340,6 +397,7 @@ impl Building {
         } = built;
         let local = tokio::task::LocalSet::new();
         let runtime_start = stage.context();
+        stage.end();
         let code = local.block_on(&tokio, async {
             let services = Services {
                 config: Arc::clone(&self.order.config),
@@ -362,8 +420,6 @@ impl Building {
                 boot,
                 runtime_start: runtime_start.clone(),
             });
-            stage.end();
-            self.say(Ok(()));
             app.preheat(runtime_start.as_ref());
             if let Ok(everything) = handed.await {
                 app.serve(everything, request).await
@@ -380,14 +436,17 @@ impl Building {
         code
     }
 
-    fn say(&self, outcome: Result<(), String>) {
-        *self
-            .shared
-            .outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(outcome);
-        // The loop looks at the outcome, not at the byte.
+    /// Tells the loop how far this is, unless it does not wait any more.
+    fn say(&self, told: Progress) -> Result<(), Why> {
+        let mut progress = self.shared.progress();
+        if let Progress::GivenUp(why) = *progress {
+            return Err(why);
+        }
+        *progress = told;
+        drop(progress);
+        // The loop looks at the progress, not at the byte.
         let _ = rustix::io::write(&self.announce, b"!");
+        Ok(())
     }
 }
 
