@@ -275,6 +275,8 @@ impl Client {
                 self.so_far()
             ),
             Ok(length) => self.read.extend_from_slice(&buffer[..length]),
+            // With a timeout the kernel does not take the call up again by itself.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => panic!("no {what}: {error}; read: {:?}", self.so_far()),
         }
     }
