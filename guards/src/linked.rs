@@ -58,7 +58,8 @@ fn map_bytes(map: &str, by_file: &BTreeMap<&str, &str>) -> BTreeMap<String, u64>
         let file = words.nth(1).and_then(|word| word.rsplit('/').next());
         let id = file.and_then(|file| by_file.get(format!("{file}.rlib").as_str()));
         if let (Some(size), Some(id)) = (size, id) {
-            *bytes.entry((*id).to_owned()).or_insert(0) += size;
+            let sum: &mut u64 = bytes.entry((*id).to_owned()).or_default();
+            *sum = sum.saturating_add(size);
         }
     }
     bytes

@@ -146,6 +146,11 @@ fn functions_of_a_stripped_program_come_from_its_unwind_tables() {
         }
     });
     let report = report(&guard, "offending.small", &[]);
+    let evidence = report["paths"][0]["findings"][0]["evidence"].to_string();
+    assert!(
+        evidence.contains("it uses panic locations of screen-ui 0.3.1"),
+        "{evidence}"
+    );
     let saw = report["paths"][0]["layers"][3]["saw"][0].as_str().unwrap();
     assert!(
         saw.ends_with("0 by symbols and 426 more by unwind tables"),

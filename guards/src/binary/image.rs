@@ -320,8 +320,7 @@ impl Image<'_> {
         self.sections
             .iter()
             .filter(|section| section.executable)
-            .map(|section| section.size)
-            .sum()
+            .fold(0, |sum, section| sum.saturating_add(section.size))
     }
 
     /// The bytes at `address`, as far as one section's file content goes.

@@ -34,6 +34,14 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    /// `name version`, as far as known.
+    pub(crate) fn label(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} {version}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     fn new(class: PathClass, name: &str, version: Option<Version>) -> Self {
         Self {
             class,

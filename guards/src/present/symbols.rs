@@ -51,7 +51,8 @@ pub(super) fn read(image: &Image<'_>) -> Option<SymbolTable> {
         for root in roots {
             let entry = table.roots.entry(root.to_owned()).or_default();
             entry.functions += 1;
-            entry.bytes += symbol.size;
+            // Sizes are the file's word; a damaged one must not end the program.
+            entry.bytes = entry.bytes.saturating_add(symbol.size);
             if entry.example.is_empty() || name.display < entry.example {
                 entry.example.clone_from(&name.display);
             }

@@ -138,7 +138,14 @@ pub(crate) fn judge(
     let reached: Vec<usize> = (0..labels.display.len())
         .filter(|index| walk.reaches(*index) && (by_name(*index) || by_location(*index)))
         .collect();
-    if let Some(subject) = nearest(graph, walk, labels, &reached) {
+    if let Some((index, mut subject)) = nearest(graph, walk, labels, &reached) {
+        if !by_name(index) {
+            let whose = labels.owners[index].iter();
+            let denied = whose.filter(|owner| context.owner_is_denied(rule, owner));
+            subject.evidence.extend(
+                denied.map(|owner| format!("it uses panic locations of {}", owner.label())),
+            );
+        }
         return Judgement::from_subjects(vec![subject]);
     }
     if context.closure_excludes(rule) {
@@ -156,16 +163,20 @@ pub(crate) fn judge(
 }
 
 /// The reached function with the shortest route, and how much more there is.
-fn nearest(graph: &Graph, walk: &Walk, labels: &Labels, reached: &[usize]) -> Option<Subject> {
+fn nearest(
+    graph: &Graph,
+    walk: &Walk,
+    labels: &Labels,
+    reached: &[usize],
+) -> Option<(usize, Subject)> {
     let (route, index) = reached
         .iter()
         .map(|index| (walk.route(*index), *index))
         .min_by_key(|(route, index)| (route.len(), labels.display[*index].clone(), *index))?;
-    let bytes: u64 = reached
-        .iter()
-        .map(|index| graph.functions.list[*index].bytes())
-        .sum();
-    Some(Subject {
+    let bytes = reached.iter().fold(0_u64, |sum, index| {
+        sum.saturating_add(graph.functions.list[*index].bytes())
+    });
+    let subject = Subject {
         name: labels.display[index].clone(),
         evidence: vec![format!(
             "{} such {} with {bytes} bytes of code can be reached",
@@ -178,5 +189,6 @@ fn nearest(graph: &Graph, walk: &Walk, labels: &Labels, reached: &[usize]) -> Op
         )],
         route: labels.words(graph, &route),
         more_routes: Vec::new(),
-    })
+    };
+    Some((index, subject))
 }

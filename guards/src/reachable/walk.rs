@@ -96,7 +96,7 @@ impl Walk {
             .enumerate()
             .filter(|(index, _)| self.reaches(*index))
             .fold((0, 0), |(count, bytes), (_, function)| {
-                (count + 1, bytes + function.bytes())
+                (count + 1, bytes.saturating_add(function.bytes()))
             })
     }
 
