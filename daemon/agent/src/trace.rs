@@ -7,6 +7,7 @@
 use crate::diagnostics::Diagnostics;
 use crate::startup::Startup;
 use coldpath_trace_format::attributes as keys;
+use coldpath_trace_format::emit::collector::Endpoint;
 use coldpath_trace_format::emit::profile_file::ProfileFile;
 use coldpath_trace_format::emit::{
     Anchor, MonoNanos, ProcessStart, SpanContext, SpawnEnv, SpawnStamp, Telemetry, TelemetryConfig,
@@ -140,6 +141,10 @@ impl TraceSetup {
                 Some(_) => ProcessStart::Spawn,
                 None => ProcessStart::Main,
             },
+            // Checked by the daemon; started by hand with a bad one, there is none.
+            collector: std::env::var(env::OTLP_ENDPOINT)
+                .ok()
+                .and_then(|text| Endpoint::parse(&text).ok()),
             rejected_contexts: handed.rejected() + from_env.rejected() + u32::from(stamp_rejected),
         })?;
         let now = anchor.wall_at(MonoNanos::now());

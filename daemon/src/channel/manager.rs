@@ -340,6 +340,14 @@ impl Channels {
             (vars::TRACEPARENT, stage.traceparent().map(OsString::from)),
             (vars::TRACESTATE, stage.tracestate().map(OsString::from)),
             (vars::TRACE_DIR, dir.map(OsString::from)),
+            (
+                vars::OTLP_ENDPOINT,
+                config
+                    .otlp_endpoint
+                    .as_ref()
+                    .filter(|_| traced)
+                    .map(|endpoint| endpoint.to_string().into()),
+            ),
             (vars::SPAWN, traced.then(|| stamp.to_string().into())),
         ]
     }

@@ -24,6 +24,8 @@ pub const TRACE_FINAL: &str = "coldpath.trace.final";
 pub const TRACE_CONTINUED: &str = "coldpath.trace.continued";
 /// Resource of the last line: spans that the bounded channel refused, an integer.
 pub const TRACE_DROPPED_SPANS: &str = "coldpath.trace.dropped_spans";
+/// Resource of the last line: lines that the collector did not get, an integer; absent when none.
+pub const TRACE_UNDELIVERED_LINES: &str = "coldpath.trace.undelivered_lines";
 /// Resource: what the process's time zero is: `spawn` (a valid `COLDPATH_SPAWN`) or `main`.
 pub const PROCESS_START: &str = "coldpath.process_start";
 /// Value of [`PROCESS_START`]: the spawner's spawn instant.
@@ -129,7 +131,7 @@ pub const META_STARTUP_PROFILE: &str = "coldpath.startupProfile";
 pub const META_QWEN_STARTUP_PROFILE: &str = "qwen.daemon.channelStartupProfile";
 
 /// Every name of this module, in its order; tests hold the documentation to it.
-pub const ALL: [&str; 59] = [
+pub const ALL: [&str; 60] = [
     SERVICE_NAME,
     SERVICE_VERSION,
     SERVICE_INSTANCE_ID,
@@ -141,6 +143,7 @@ pub const ALL: [&str; 59] = [
     TRACE_FINAL,
     TRACE_CONTINUED,
     TRACE_DROPPED_SPANS,
+    TRACE_UNDELIVERED_LINES,
     PROCESS_START,
     PROCESS_START_SPAWN,
     PROCESS_START_MAIN,

@@ -33,6 +33,8 @@ pub mod env {
     pub const SPAWN: &str = "COLDPATH_SPAWN";
     /// Directory for trace and profile files; unset means that no trace is made.
     pub const TRACE_DIR: &str = "COLDPATH_TRACE_DIR";
+    /// Collector that gets the same spans: `http://HOST:PORT`.
+    pub const OTLP_ENDPOINT: &str = "COLDPATH_OTLP_ENDPOINT";
     /// Random token of one experiment run; passed on, so that leftovers can be found.
     pub const RUN_TOKEN: &str = "COLDPATH_RUN_TOKEN";
     /// Channel id of the agent that a process belongs to; inherited by what it starts,

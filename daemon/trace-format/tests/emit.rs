@@ -18,6 +18,7 @@ fn config(dir: &Path, anchor: Anchor) -> TelemetryConfig {
         anchor,
         process_start: ProcessStart::Main,
         rejected_contexts: 1,
+        collector: None,
     }
 }
 
@@ -227,4 +228,77 @@ fn an_anchor_is_renewed_only_when_the_wall_clock_moved_by_more_than_a_second() {
         assert_eq!(telemetry.anchor() != moved(by), renewed, "{by}");
         telemetry.close();
     }
+}
+
+#[test]
+fn a_collector_gets_the_lines_of_the_file() {
+    use coldpath_trace_format::emit::collector::Endpoint;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let collector = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+        }
+        let length = head
+            .split("Content-Length: ")
+            .nth(1)
+            .unwrap()
+            .split("\r\n")
+            .next()
+            .unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        reader.read_exact(&mut body).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .unwrap();
+        (head, body)
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let telemetry = Telemetry::open(&TelemetryConfig {
+        collector: Some(Endpoint::parse(&format!("http://127.0.0.1:{port}")).unwrap()),
+        ..config(dir.path(), Anchor::take())
+    })
+    .unwrap();
+    telemetry.stage("a", None).end();
+    telemetry.close();
+    let (head, body) = collector.join().unwrap();
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("Content-Type: application/json"), "{head}");
+    let lines = lines(dir.path());
+    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), lines[0]);
+    let last = &lines.last().unwrap()["resourceSpans"][0]["resource"];
+    assert_eq!(
+        attribute(last, "coldpath.trace.undelivered_lines"),
+        &Value::Null
+    );
+}
+
+#[test]
+fn a_collector_that_is_gone_costs_lines_and_nothing_else() {
+    use coldpath_trace_format::emit::collector::Endpoint;
+    // Bound and dropped: nobody listens on that port now.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let dir = tempfile::tempdir().unwrap();
+    let telemetry = Telemetry::open(&TelemetryConfig {
+        collector: Some(Endpoint::parse(&format!("http://127.0.0.1:{port}")).unwrap()),
+        ..config(dir.path(), Anchor::take())
+    })
+    .unwrap();
+    telemetry.stage("a", None).end();
+    assert!(telemetry.close().final_line);
+    let lines = lines(dir.path());
+    assert_eq!(spans(&lines).len(), 1);
+    let last = &lines.last().unwrap()["resourceSpans"][0]["resource"];
+    assert_eq!(
+        attribute(last, "coldpath.trace.undelivered_lines")["intValue"],
+        "1"
+    );
 }

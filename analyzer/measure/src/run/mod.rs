@@ -102,6 +102,7 @@ pub fn carry_out(
         anchor,
         process_start: ProcessStart::Main,
         rejected_contexts: 0,
+        collector: None,
     })?;
     let token = context.tokens.run(slot.index);
     let state_dir = context.out.join("state").join(slot.index.to_string());

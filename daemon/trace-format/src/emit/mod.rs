@@ -6,6 +6,7 @@
 //! span is made, no file appears and no clock is read.
 
 pub mod clock;
+pub mod collector;
 pub mod fault;
 pub mod file;
 pub mod profile_file;

@@ -110,6 +110,7 @@ mod tests {
             anchor: Anchor::take(),
             process_start: ProcessStart::Main,
             rejected_contexts: 0,
+            collector: None,
         })
         .unwrap();
         let run = ReservedSpan::new(None);

@@ -5,6 +5,7 @@
 //! thread, the batch one costs half a millisecond and a megabyte to start.
 
 use super::clock::{Anchor, MonoNanos};
+use super::collector::{Collector, Endpoint};
 use super::file::RotatingFile;
 use super::sched::SchedProbe;
 use super::stage::Stage;
@@ -42,6 +43,8 @@ pub struct TelemetryConfig {
     pub process_start: ProcessStart,
     /// Trace contexts and spawn stamps of the environment that were invalid.
     pub rejected_contexts: u32,
+    /// Collector that gets the same lines as the file.
+    pub collector: Option<Endpoint>,
 }
 
 /// What stands for the start of a process.
@@ -126,7 +129,10 @@ impl Telemetry {
             limits::TRACE_FILES_KEPT,
         )
         .map_err(|error| TelemetryError::File(config.trace_dir.clone(), error))?;
-        let writer = Writer::start(file, resource(config)).map_err(TelemetryError::Thread)?;
+        let collector = config.collector.clone().map(Collector::start).transpose();
+        let collector = collector.map_err(TelemetryError::Thread)?;
+        let writer =
+            Writer::start(file, resource(config), collector).map_err(TelemetryError::Thread)?;
         let provider = SdkTracerProvider::builder()
             .with_sampler(RecordAlways)
             .with_id_generator(super::reserve::Ids::default())

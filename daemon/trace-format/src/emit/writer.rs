@@ -5,6 +5,7 @@
 //! a burst costs one wake-up and one line. It never ends the process: a disk that
 //! is full loses spans, which are counted too.
 
+use super::collector::Collector;
 use super::file::RotatingFile;
 use crate::attributes;
 use crate::limits::TRACE_QUEUE_SPANS;
@@ -67,12 +68,18 @@ impl std::fmt::Debug for Message {
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(file: RotatingFile, resource: Vec<KeyValue>) -> std::io::Result<Self> {
+    pub(super) fn start(
+        file: RotatingFile,
+        resource: Vec<KeyValue>,
+        collector: Option<Collector>,
+    ) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(TRACE_QUEUE_SPANS);
         let dropped = Arc::new(AtomicU64::new(0));
         let task = Task {
             file,
             continued: false,
+            collector,
+            undelivered: None,
             resource,
             dropped: Arc::clone(&dropped),
         };
@@ -121,6 +128,9 @@ struct Task {
     file: RotatingFile,
     /// Whether this file has its last line and only waits for the next one.
     continued: bool,
+    collector: Option<Collector>,
+    /// Lines that the collector did not get, known at the end.
+    undelivered: Option<u64>,
     resource: Vec<KeyValue>,
     dropped: Arc<AtomicU64>,
 }
@@ -148,6 +158,8 @@ impl Task {
                 self.write(std::mem::take(&mut batch));
             }
         }
+        let undelivered = self.collector.as_ref().map(Collector::close);
+        self.undelivered = undelivered.filter(|lines| *lines > 0);
         self.write_last(attributes::TRACE_FINAL);
         if let Some(done) = close {
             // The closer may have given up waiting.
@@ -158,6 +170,9 @@ impl Task {
     fn write(&mut self, spans: Vec<SpanData>) {
         let count = spans.len() as u64;
         let line = line(spans, &self.resource);
+        if let Some(collector) = &self.collector {
+            collector.send(line.clone());
+        }
         if self.file.is_full(line.len()) {
             if !self.continued {
                 self.write_last(attributes::TRACE_CONTINUED);
@@ -184,6 +199,10 @@ impl Task {
             attributes::TRACE_DROPPED_SPANS,
             Value::I64(i64::try_from(dropped).unwrap_or(i64::MAX)),
         ));
+        if let Some(lines) = self.undelivered {
+            let lines = i64::try_from(lines).unwrap_or(i64::MAX);
+            resource.push(KeyValue::new(attributes::TRACE_UNDELIVERED_LINES, lines));
+        }
         // Nothing can be said about a failure here; the missing line says it.
         let _ = self.file.append(&line(Vec::new(), &resource));
     }
