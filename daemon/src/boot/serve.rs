@@ -5,8 +5,10 @@
 //! the runtime is ready it gets the listener and every open connection with the
 //! bytes already read; when it failed, the loop stays and says so.
 
+mod accept;
+
 use super::answers;
-use super::connection::{CONNECTION_DEADLINE, Connection, SILENCE_MIN, State};
+use super::connection::{Connection, State};
 use super::{BootRecord, Bound, HealthRecord, HealthRequest, RequestRecord, Trigger};
 use crate::config::Config;
 use crate::contract::{self, Phase};
@@ -21,18 +23,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections that are open at once. When all places are taken, the one that has
-/// been silent longest makes room: it must not keep a health check out.
-const CONNECTIONS_MAX: usize = 64;
-
 /// Connections whose requests wait for the runtime. The other places are left to
 /// those who ask whether the daemon is there: a slow start must not look like a
 /// dead one.
 const HELD_MAX: usize = 48;
-
-/// Pause after a failed `accept` (out of descriptors, say) or with every place
-/// taken, so that the loop does not spin on it.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until the process stops, here or in the runtime.
 ///
@@ -162,19 +156,6 @@ impl Loop {
         false
     }
 
-    /// Removes connections that are over or were silent for too long; a place that
-    /// is free now need not be waited for.
-    fn clear_places(&mut self, now: MonoNanos) {
-        self.connections.retain(|connection| {
-            let waits = matches!(connection.state, State::Reading | State::Writing { .. });
-            connection.state != State::Done && !(waits && connection.deadline <= now)
-        });
-        if self.full && self.connections.len() < CONNECTIONS_MAX {
-            self.full = false;
-            self.accept_at = None;
-        }
-    }
-
     fn wait(&self) -> io::Result<Ready> {
         let mut fds = Vec::with_capacity(self.connections.len() + 3);
         fds.push(PollFd::new(&self.bound.stop, PollFlags::IN));
@@ -238,58 +219,6 @@ impl Loop {
         // A nanosecond more, so that the deadline has passed when poll returns.
         let wait = next.since(now) + Duration::from_nanos(1);
         Timespec::try_from(wait).ok()
-    }
-
-    fn accept(&mut self, now: MonoNanos) {
-        self.accept_at = None;
-        loop {
-            if self.connections.len() >= CONNECTIONS_MAX {
-                // Answered and closed in this very turn, they take no places.
-                self.clear_places(now);
-            }
-            let full = self.connections.len() >= CONNECTIONS_MAX;
-            let silent = self.silent_longest(now).filter(|_| full);
-            if full && silent.is_none() {
-                // Every place is taken by a request that waits for the runtime, or by
-                // a client whose request may be on its way.
-                self.full = true;
-                self.accept_at = Some(now.after(ACCEPT_PAUSE));
-                return;
-            }
-            match self.bound.listener.accept() {
-                Ok((stream, _)) => {
-                    if let Some(silent) = silent {
-                        self.connections.remove(silent);
-                    }
-                    if let Ok(connection) = Connection::new(stream, MonoNanos::now()) {
-                        self.connections.push(connection);
-                        // The request is there already more often than not.
-                        self.advance(self.connections.len() - 1);
-                    }
-                }
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return,
-                    // A signal, or a client that left before it was its turn.
-                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
-                    _ => {
-                        self.accept_at = Some(now.after(ACCEPT_PAUSE));
-                        return;
-                    }
-                },
-            }
-        }
-    }
-
-    /// The connection that has waited longest for a request, and long enough.
-    fn silent_longest(&self, now: MonoNanos) -> Option<usize> {
-        let silent = |index: &usize| {
-            let connection = &self.connections[*index];
-            connection.state == State::Reading
-                && connection.deadline.since(now) <= CONNECTION_DEADLINE.saturating_sub(SILENCE_MIN)
-        };
-        (0..self.connections.len())
-            .filter(silent)
-            .min_by_key(|index| self.connections[*index].deadline)
     }
 
     /// Goes on with one connection as far as it goes without waiting.

@@ -1,3 +1,4 @@
+use super::accept::{ACCEPT_PAUSE, CONNECTIONS_MAX};
 use super::*;
 use crate::boot::bind;
 use std::io::{Read as _, Write as _};
