@@ -194,9 +194,12 @@ impl Channel {
             let _ = timeout(LAST_WORDS_GRACE, heard_all.wait_for(|all| *all)).await;
         }
         let how = match exit {
-            // Sooner than this daemon would end it: its own doing.
-            Ok(exit @ (Exit::Code(_) | Exit::Signal(_))) => exit.to_string(),
             Ok(Exit::Unknown) | Err(_) => self.fault.get().unwrap_or("it was ended").to_owned(),
+            Ok(exit) => match self.fault.get() {
+                // Ended for that by this daemon: its exit says nothing of its own.
+                Some(fault) if self.process.was_signalled() => fault.to_owned(),
+                _ => exit.to_string(),
+            },
         };
         let noise = self.noise.borrow().describe();
         let detail = if noise.is_empty() {
