@@ -18,7 +18,7 @@ use crate::model::matches;
 use crate::model::schema::{Model, ModelError};
 use crate::problems::Problems;
 use crate::report::Report;
-use crate::report::build::{Read as WasRead, build};
+use crate::report::build::{Items, Read as WasRead, build};
 use crate::report::render::{Format, render};
 use crate::stats::quantile::Definition;
 use crate::trace::dataset::Dataset;
@@ -173,6 +173,10 @@ fn analyze(
         files: &files,
         model,
         definition: args.quantile.into(),
+        items: match args.format.into() {
+            Format::Json => Items::Every,
+            Format::Table | Format::Markdown => Items::None,
+        },
     };
     let report = report_of(&data, problems, request)?;
     write_report(&report, args, stdout)?;
@@ -192,6 +196,8 @@ pub struct Request<'a> {
     pub model: Option<Model>,
     /// Definition of quantiles.
     pub definition: Definition,
+    /// Whether the report carries every run.
+    pub items: Items,
 }
 
 /// Computes the report of a dataset. Pure.
@@ -217,7 +223,7 @@ pub fn report_of(
         files: request.files,
         problems,
     };
-    Ok(build(&lens, &runs, read, request.definition))
+    Ok(build(&lens, &runs, read, request.definition, request.items))
 }
 
 fn load_model(name: &str) -> Result<Model, ModelError> {

@@ -18,9 +18,9 @@ pub const AFTER: &str = "client.after";
 
 /// Cuts the client's window by the request's.
 #[must_use]
-pub fn client_window(client: Interval, request: &RunWindow) -> RunWindow {
-    let gap = |name: &str, gap: Option<Interval>| StageTime {
-        name: name.to_owned(),
+pub fn client_window<'a>(client: Interval, request: &RunWindow<'a>) -> RunWindow<'a> {
+    let gap = |name: &'static str, gap: Option<Interval>| StageTime {
+        name,
         time: Nanos(0),
         present: gap.is_some_and(|gap| gap.length().0 > 0),
         placed: false,
@@ -54,7 +54,7 @@ pub fn client_window(client: Interval, request: &RunWindow) -> RunWindow {
         .within(client)
         .map_or(0, |part| part.length().0);
     RunWindow {
-        name: WINDOW.to_owned(),
+        name: WINDOW,
         interval: client,
         stages,
         unattributed: parts.unattributed,
@@ -74,9 +74,9 @@ mod tests {
         Interval::new(Timestamp(start), Timestamp(end)).unwrap()
     }
 
-    fn request(start: u64, end: u64, stage: (u64, u64)) -> RunWindow {
+    fn request(start: u64, end: u64, stage: (u64, u64)) -> RunWindow<'static> {
         let stage = StageTime {
-            name: "wait".to_owned(),
+            name: "wait",
             time: Nanos(0),
             present: true,
             placed: false,
@@ -85,7 +85,7 @@ mod tests {
             sched_from: None,
         };
         RunWindow {
-            name: "request".to_owned(),
+            name: "request",
             interval: interval(start, end),
             stages: vec![stage],
             unattributed: Nanos(0),
@@ -99,7 +99,7 @@ mod tests {
     #[track_caller]
     fn check(
         client: (u64, u64),
-        request: &RunWindow,
+        request: &RunWindow<'_>,
         stages: [i64; 3],
         unattributed: i64,
         outside: i64,

@@ -33,7 +33,7 @@ pub struct Drill {
 
 /// Lays the stages of `phases` over `stage`, which is cut to its own window.
 #[must_use]
-pub fn drill(window: &RunWindow, stage: &StageTime, phases: &RunWindow) -> Drill {
+pub fn drill(window: &RunWindow<'_>, stage: &StageTime<'_>, phases: &RunWindow<'_>) -> Drill {
     let parts: Vec<Interval> = stage
         .intervals
         .iter()
@@ -51,7 +51,7 @@ pub fn drill(window: &RunWindow, stage: &StageTime, phases: &RunWindow) -> Drill
                 .placed
                 .then(|| bounds(&parts, &phase.intervals, slack));
             Cover {
-                name: phase.name.clone(),
+                name: phase.name.to_owned(),
                 time,
                 placed,
             }
@@ -115,9 +115,9 @@ mod tests {
         Interval::new(Timestamp(start), Timestamp(end)).unwrap()
     }
 
-    fn stage(name: &str, start: u64, end: u64, placed: bool) -> StageTime {
+    fn stage(name: &str, start: u64, end: u64, placed: bool) -> StageTime<'_> {
         StageTime {
-            name: name.to_owned(),
+            name,
             time: Nanos(0),
             present: true,
             placed,
@@ -127,9 +127,14 @@ mod tests {
         }
     }
 
-    fn window(start: u64, end: u64, stages: Vec<StageTime>, unattributed: i64) -> RunWindow {
+    fn window(
+        start: u64,
+        end: u64,
+        stages: Vec<StageTime<'_>>,
+        unattributed: i64,
+    ) -> RunWindow<'_> {
         RunWindow {
-            name: "w".to_owned(),
+            name: "w",
             interval: interval(start, end),
             stages,
             unattributed: Nanos(unattributed),

@@ -22,9 +22,9 @@ const COARSEST: i64 = 1_000_000;
 
 /// A stage of one window of one run.
 #[derive(Clone, Debug)]
-pub struct StageTime {
+pub struct StageTime<'a> {
     /// Name in reports.
-    pub name: String,
+    pub name: &'a str,
     /// Its exclusive time within the window.
     pub time: Nanos,
     /// Whether it was there at all; an absent stage has no time.
@@ -36,18 +36,18 @@ pub struct StageTime {
     /// Its spans, where it has some.
     pub spans: Vec<SpanIndex>,
     /// Kind of the span whose scheduler figures stand for it.
-    pub sched_from: Option<String>,
+    pub sched_from: Option<&'a str>,
 }
 
 /// One window of one run.
 #[derive(Clone, Debug)]
-pub struct RunWindow {
+pub struct RunWindow<'a> {
     /// Name in reports.
-    pub name: String,
+    pub name: &'a str,
     /// When it was.
     pub interval: Interval,
     /// Its stages, in the order of rules and data.
-    pub stages: Vec<StageTime>,
+    pub stages: Vec<StageTime<'a>>,
     /// The rest.
     pub unattributed: Nanos,
     /// Time that several stages covered.
@@ -60,7 +60,7 @@ pub struct RunWindow {
     pub request: usize,
 }
 
-impl RunWindow {
+impl RunWindow<'_> {
     /// Σ durations of its stages ÷ its own; `None` for an empty window. Above 1
     /// stages run beside each other, and their durations must not be added up.
     #[must_use]
@@ -83,8 +83,8 @@ struct Frame {
 }
 
 /// A stage before it is placed.
-struct Draft {
-    stage: StageTime,
+struct Draft<'a> {
+    stage: StageTime<'a>,
     /// Length to lay, for a stage without times.
     length: Option<(Nanos, Placement)>,
 }
@@ -92,7 +92,7 @@ struct Draft {
 /// All windows of a run, in the model's order. With several cold requests each
 /// has its own windows; what they share is there once, with the first.
 #[must_use]
-pub fn windows(lens: &Lens<'_>, run: &Run<'_>, problems: &mut Problems) -> Vec<RunWindow> {
+pub fn windows<'a>(lens: &Lens<'a>, run: &Run<'_>, problems: &mut Problems) -> Vec<RunWindow<'a>> {
     let mut found = windows_by(lens, run, problems, |_| true);
     for (place, request) in run.cold_requests(lens).iter().enumerate().skip(1) {
         let alone = run.with_only(request);
@@ -105,14 +105,14 @@ pub fn windows(lens: &Lens<'_>, run: &Run<'_>, problems: &mut Problems) -> Vec<R
     found
 }
 
-fn windows_by(
-    lens: &Lens<'_>,
+fn windows_by<'a>(
+    lens: &Lens<'a>,
     run: &Run<'_>,
     problems: &mut Problems,
     wanted: impl Fn(&WindowRule) -> bool,
-) -> Vec<RunWindow> {
-    let mut found: Vec<RunWindow> = Vec::new();
-    let mut bare: Vec<RunWindow> = Vec::new();
+) -> Vec<RunWindow<'a>> {
+    let mut found: Vec<RunWindow<'a>> = Vec::new();
+    let mut bare: Vec<RunWindow<'a>> = Vec::new();
     for rule in lens.model.windows.iter().filter(|rule| wanted(rule)) {
         if found.iter().any(|window| window.name == rule.name)
             || is_shared_elsewhere(lens, run, rule)
@@ -134,7 +134,7 @@ fn windows_by(
     bare.retain(|window| !found.iter().any(|other| other.name == window.name));
     found.extend(bare);
     let order = |name: &str| lens.model.windows.iter().position(|rule| rule.name == name);
-    found.sort_by_key(|window| order(&window.name));
+    found.sort_by_key(|window| order(window.name));
     found
 }
 
@@ -156,12 +156,12 @@ fn part_of(lens: &Lens<'_>, rule: &WindowRule) -> Option<Part> {
     lens.kind_and_part(kind).map(|(_, part)| part)
 }
 
-fn window(
-    lens: &Lens<'_>,
+fn window<'a>(
+    lens: &Lens<'a>,
     run: &Run<'_>,
-    rule: &WindowRule,
+    rule: &'a WindowRule,
     problems: &mut Problems,
-) -> Option<RunWindow> {
+) -> Option<RunWindow<'a>> {
     if let WindowSource::Profile { profile } = &rule.of {
         return profile_window(run, rule, find_profile(lens, run, profile)?, problems);
     }
@@ -230,7 +230,7 @@ fn frame(lens: &Lens<'_>, run: &Run<'_>, source: &WindowSource) -> Option<Frame>
 }
 
 /// The stages that one rule gives.
-fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec<Draft> {
+fn draft<'a>(lens: &Lens<'a>, run: &Run<'_>, frame: &Frame, rule: &'a StageRule) -> Vec<Draft<'a>> {
     match (&rule.span, &rule.spans, &rule.session_profile) {
         (Some(kind), _, _) => vec![one_stage(lens, run, rule, kind)],
         (None, Some(kind), _) => family(lens, run, rule, kind),
@@ -240,19 +240,19 @@ fn draft(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec
 }
 
 /// Stages of the session profile that bears the session id of a span.
-fn from_session_profile(
-    lens: &Lens<'_>,
+fn from_session_profile<'a>(
+    lens: &Lens<'a>,
     run: &Run<'_>,
-    rule: &StageRule,
+    rule: &'a StageRule,
     kind: &str,
-) -> Vec<Draft> {
+) -> Vec<Draft<'a>> {
     let session = run
         .first(lens, kind)
         .and_then(|span| lens.text(span, &lens.model.keys.session));
     let mut profiles = lens.data.session_profiles.iter();
     let profile = profiles.find(|profile| Some(profile.session.as_str()) == session);
     let stages = profile.into_iter().flat_map(|profile| &profile.stages);
-    let draft = |(name, length): &(String, Nanos)| {
+    let draft = |(name, length): &'a (String, Nanos)| {
         let mut stage = new_stage(rule, name);
         stage.present = true;
         stage.placed = true;
@@ -265,20 +265,20 @@ fn from_session_profile(
 }
 
 /// A stage without any time yet.
-fn new_stage(rule: &StageRule, name: &str) -> StageTime {
+fn new_stage<'a>(rule: &'a StageRule, name: &'a str) -> StageTime<'a> {
     StageTime {
-        name: name.to_owned(),
+        name,
         time: Nanos(0),
         present: false,
         placed: false,
         intervals: Vec::new(),
         spans: Vec::new(),
-        sched_from: rule.sched_from.clone(),
+        sched_from: rule.sched_from.as_deref(),
     }
 }
 
 /// One stage of all spans of a kind.
-fn one_stage(lens: &Lens<'_>, run: &Run<'_>, rule: &StageRule, kind: &str) -> Draft {
+fn one_stage<'a>(lens: &Lens<'_>, run: &Run<'_>, rule: &'a StageRule, kind: &'a str) -> Draft<'a> {
     let spans = run.all(lens, kind);
     let mut stage = new_stage(rule, rule.name.as_deref().unwrap_or(kind));
     stage.present = !spans.is_empty();
@@ -294,8 +294,8 @@ fn one_stage(lens: &Lens<'_>, run: &Run<'_>, rule: &StageRule, kind: &str) -> Dr
 }
 
 /// One stage for each rest of the span's name, in the order of their starts.
-fn family(lens: &Lens<'_>, run: &Run<'_>, rule: &StageRule, kind: &str) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = Vec::new();
+fn family<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a StageRule, kind: &str) -> Vec<Draft<'a>> {
+    let mut drafts: Vec<Draft<'a>> = Vec::new();
     for span in run.all(lens, kind) {
         let name = lens.rest_of_name(*span);
         let known = drafts.iter().position(|draft| draft.stage.name == name);
@@ -315,13 +315,18 @@ fn family(lens: &Lens<'_>, run: &Run<'_>, rule: &StageRule, kind: &str) -> Vec<D
 }
 
 /// Stages whose lengths attributes give.
-fn from_attributes(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRule) -> Vec<Draft> {
+fn from_attributes<'a>(
+    lens: &Lens<'a>,
+    run: &Run<'_>,
+    frame: &Frame,
+    rule: &'a StageRule,
+) -> Vec<Draft<'a>> {
     let span = rule
         .on
         .as_ref()
         .map_or(frame.span, |kind| run.first(lens, kind));
     let unit = rule.unit.unwrap_or(Unit::Ms);
-    let with = |name: &str, length: Option<Nanos>| {
+    let with = |name: &'a str, length: Option<Nanos>| {
         let mut stage = new_stage(rule, name);
         stage.present = length.is_some();
         stage.placed = rule.place == Placement::End;
@@ -355,12 +360,12 @@ fn from_attributes(lens: &Lens<'_>, run: &Run<'_>, frame: &Frame, rule: &StageRu
 }
 
 /// Lays stages without times, then cuts the window.
-fn cut(
-    rule: &WindowRule,
+fn cut<'a>(
+    rule: &'a WindowRule,
     frame: &Frame,
-    mut drafts: Vec<Draft>,
+    mut drafts: Vec<Draft<'a>>,
     problems: &mut Problems,
-) -> RunWindow {
+) -> RunWindow<'a> {
     let mut end = frame.interval.end();
     for draft in drafts.iter_mut().rev() {
         let interval = match draft.length {
@@ -397,7 +402,7 @@ fn cut(
     });
     let stages = stages.collect();
     RunWindow {
-        name: rule.name.clone(),
+        name: &rule.name,
         interval: frame.interval,
         stages,
         unattributed: parts.unattributed,
@@ -410,7 +415,7 @@ fn cut(
 
 /// The coarsest power of ten of nanoseconds that divides every length: values
 /// written with two decimals show no more than 10 µs.
-fn resolution(frame: &Frame, drafts: &[Draft]) -> Nanos {
+fn resolution(frame: &Frame, drafts: &[Draft<'_>]) -> Nanos {
     let lengths = drafts
         .iter()
         .filter_map(|draft| draft.length)
@@ -431,19 +436,19 @@ fn find_profile<'a>(lens: &Lens<'a>, run: &Run<'_>, kind: &str) -> Option<&'a Ph
         .find(|profile| profile.kind == kind && profile.channel == channel)
 }
 
-fn profile_window(
+fn profile_window<'a>(
     run: &Run<'_>,
-    rule: &WindowRule,
-    profile: &PhaseProfile,
+    rule: &'a WindowRule,
+    profile: &'a PhaseProfile,
     problems: &mut Problems,
-) -> Option<RunWindow> {
+) -> Option<RunWindow<'a>> {
     let start = profile.start.unwrap_or(Timestamp(run.start.0));
     let interval = Interval::starting(start, profile.total);
     let phases = profile
         .phases
         .iter()
         .filter(|phase| phase.name != UNATTRIBUTED);
-    let drafts: Vec<Draft> = phases
+    let drafts: Vec<Draft<'a>> = phases
         .map(|phase| {
             let from = phase
                 .start
@@ -452,7 +457,7 @@ fn profile_window(
             let intervals = from.map(|from| Interval::starting(Timestamp(from), phase.length));
             Draft {
                 stage: StageTime {
-                    name: phase.name.clone(),
+                    name: &phase.name,
                     time: Nanos(0),
                     present: true,
                     placed: intervals.is_none(),

@@ -14,7 +14,8 @@ use crate::trace::span::{Status, Value};
 use crate::units::Timestamp;
 
 use super::join::{ChannelKey, Channels, channel_of};
-use super::{ByKind, ChainState, Outcome, Request, Run, clients, complete, measured};
+use super::{ChainState, Outcome, Request, Run, clients, complete, measured};
+use crate::model::by_kind::ByKind;
 
 /// Bytes of a process key or channel id that name a run: the first block of a UUID.
 const SHORT_ID_BYTES: usize = 8;
@@ -68,13 +69,13 @@ pub(super) fn empty_run<'a>(process: Option<&'a str>, channel: Option<&'a str>) 
         warmup: false,
         pair: None,
         start: Timestamp(u64::MAX),
-        process: ByKind::new(),
-        channel: ByKind::new(),
+        process: ByKind::default(),
+        channel: ByKind::default(),
         channel_id: channel,
         process_key: process,
         first_of_process: false,
         requests: Vec::new(),
-        client: ByKind::new(),
+        client: ByKind::default(),
         record: None,
         chain: ChainState::NotTraced,
         failure: None,
@@ -161,7 +162,7 @@ fn outcome(lens: &Lens<'_>, span: SpanIndex, below: &ByKind) -> Outcome {
         .and_then(Value::integer);
     let made = lens
         .kind(&chain.created_by)
-        .is_some_and(|kind| below.contains_key(&kind));
+        .is_some_and(|kind| !below.get(kind).is_empty());
     match http {
         Some(400..=499) => Outcome::Rejected,
         Some(500..) => Outcome::Failed,
@@ -280,21 +281,21 @@ fn loose_runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
 }
 
 fn first_instant(lens: &Lens<'_>, run: &Run<'_>) -> Timestamp {
-    let client: Vec<_> = run.client.values().flatten().copied().collect();
+    let client = run.client.spans();
     if !client.is_empty() {
-        return earliest(lens, &client);
+        return earliest(lens, client);
     }
     let requests = run.requests.iter().map(|request| &request.span);
     // The process part is shared, so it cannot order the runs of one process.
     let own: Vec<_> = run
         .channel
-        .values()
-        .flatten()
+        .spans()
+        .iter()
         .chain(requests)
         .copied()
         .collect();
-    let shared: Vec<_> = run.process.values().flatten().copied().collect();
-    let start = earliest(lens, if own.is_empty() { &shared } else { &own });
+    let shared = run.process.spans();
+    let start = earliest(lens, if own.is_empty() { shared } else { &own });
     run.record
         .and_then(|record| clients::start_of(lens, record))
         .map_or(start, |record| record.min(start))

@@ -75,8 +75,8 @@ pub(crate) fn sessions_of<'a>(lens: &Lens<'a>, run: &Run<'_>) -> BTreeSet<&'a st
     let below = run
         .requests
         .iter()
-        .flat_map(|request| request.below.values().flatten());
-    sessions_below(lens, below.chain(run.channel.values().flatten()))
+        .flat_map(|request| request.below.spans());
+    sessions_below(lens, below.chain(run.channel.spans()))
 }
 
 /// Every session id that one of these spans or its events names.
@@ -180,7 +180,7 @@ fn duration_of_one<'a>(
     each: &RecordConcurrent,
     request: &Request,
 ) -> Option<&'a str> {
-    let own = sessions_below(lens, request.below.values().flatten());
+    let own = sessions_below(lens, request.below.spans().iter());
     for place in 0.. {
         let session = record.get(&format!("{}.{place}", each.session))?;
         if own.contains(session) {

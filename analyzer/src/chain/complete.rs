@@ -8,7 +8,8 @@ use crate::model::lens::{Lens, equals};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::span::Status;
 
-use super::{ByKind, ChainState, Outcome, Request, Run};
+use super::{ChainState, Outcome, Request, Run};
+use crate::model::by_kind::ByKind;
 
 /// Sets the chain's state, and the failure of a run whose session failed.
 pub fn judge(lens: &Lens<'_>, run: &mut Run<'_>) {
@@ -102,10 +103,7 @@ fn foreign_agent(lens: &Lens<'_>, run: &Run<'_>) -> bool {
 
 /// What is wrong with a required kind; `None` when a good span of it is there.
 fn lack(lens: &Lens<'_>, kind: &str, spans: &ByKind) -> Option<String> {
-    let found = lens
-        .kind(kind)
-        .and_then(|kind| spans.get(&kind))
-        .map_or(&[][..], Vec::as_slice);
+    let found = lens.kind(kind).map_or(&[][..], |kind| spans.get(kind));
     let in_error = |span: &&SpanIndex| lens.data.span(**span).status == Status::Error;
     match found.iter().find(in_error) {
         None if found.is_empty() => Some(kind.to_owned()),

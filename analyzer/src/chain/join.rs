@@ -8,7 +8,7 @@ use crate::trace::dataset::SpanIndex;
 use crate::trace::span::{Value, attribute};
 use crate::units::{Interval, Nanos};
 
-use super::ByKind;
+use crate::model::by_kind::ByKind;
 
 /// Identity of a channel attempt: process key and channel id.
 pub type ChannelKey<'a> = (Option<&'a str>, &'a str);
@@ -35,11 +35,8 @@ fn apply<'a>(
     below: &ByKind,
     channels: &Channels<'a>,
 ) -> Option<ChannelKey<'a>> {
-    let spans = |name: &str| -> &[SpanIndex] {
-        lens.kind(name)
-            .and_then(|kind| below.get(&kind))
-            .map_or(&[], Vec::as_slice)
-    };
+    let spans =
+        |name: &str| -> &[SpanIndex] { lens.kind(name).map_or(&[], |kind| below.get(kind)) };
     let channel_key = &lens.model.keys.channel;
     match join {
         Join::Attribute { of, key } => spans(of)

@@ -9,8 +9,9 @@ use crate::trace::dataset::SpanIndex;
 use crate::trace::span::Value;
 use crate::units::Timestamp;
 
+use super::Run;
 use super::assemble::{empty_run, short, sort};
-use super::{ByKind, Run};
+use crate::model::by_kind::ByKind;
 
 /// Gives each measured cold start's client spans and words to the run that
 /// served it, or to a run of its own where no trace came.

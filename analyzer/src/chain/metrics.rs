@@ -17,20 +17,67 @@ use super::{Run, clients};
 const KIB: i64 = 1024;
 
 /// A figure of one run, in nanoseconds or bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Figure {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure<'a> {
     /// The value.
     Value(i64),
     /// The run failed before it came about.
     Failed,
     /// It cannot be had, and why.
-    Absent(String),
+    Absent(Absence<'a>),
+}
+
+/// Why a figure cannot be had. Texts are the model's and the data's: there is
+/// one for each figure of each of thousands of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence<'a> {
+    /// The metric has no source in this run.
+    NoSource(&'a str),
+    /// No span of this kind, where the figure starts.
+    NoStart(&'a str),
+    /// No span of this kind, where it ends.
+    NoEnd(&'a str),
+    /// The process part belongs to an earlier run.
+    Shared,
+    /// A resource attribute has another value.
+    Resource {
+        /// The attribute.
+        key: &'a str,
+        /// Its value.
+        found: &'a str,
+        /// The value that the figure needs.
+        wanted: &'a str,
+    },
+    /// A span of this kind has no such attribute.
+    NoAttribute(&'a str, &'a str),
+    /// No client record.
+    NoRecord,
+    /// The record has nothing at this path.
+    NotInRecord(&'a str),
+}
+
+impl std::fmt::Display for Absence<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSource(metric) => write!(f, "no source of {metric} in this run"),
+            Self::NoStart(kind) => write!(f, "no `{kind}` span: no client measured this run"),
+            Self::NoEnd(kind) => write!(f, "no `{kind}` span"),
+            Self::Shared => f.write_str("the process had started before this run"),
+            Self::Resource { key, found, wanted } => write!(
+                f,
+                "{key} is {found}, not {wanted}: the time before main is unknown"
+            ),
+            Self::NoAttribute(kind, key) => write!(f, "`{kind}` has no {key}"),
+            Self::NoRecord => f.write_str("no client record joined to this run"),
+            Self::NotInRecord(path) => write!(f, "the client record has no {path}"),
+        }
+    }
 }
 
 /// The figure of `run` for `rule`.
 #[must_use]
-pub fn figure(lens: &Lens<'_>, run: &Run<'_>, rule: &MetricRule) -> Figure {
-    let mut reason = format!("no source of {} in this run", rule.name);
+pub fn figure<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a MetricRule) -> Figure<'a> {
+    let mut reason = Absence::NoSource(&rule.name);
     for source in &rule.sources {
         match from_source(lens, run, rule.unit, source) {
             Figure::Absent(why) => reason = why,
@@ -46,7 +93,12 @@ pub fn figure(lens: &Lens<'_>, run: &Run<'_>, rule: &MetricRule) -> Figure {
     }
 }
 
-fn from_source(lens: &Lens<'_>, run: &Run<'_>, unit: Unit, source: &MetricSource) -> Figure {
+fn from_source<'a>(
+    lens: &Lens<'a>,
+    run: &Run<'_>,
+    unit: Unit,
+    source: &'a MetricSource,
+) -> Figure<'a> {
     match source {
         MetricSource::Between { from, to, when } => between(lens, run, from, to, when.as_ref()),
         MetricSource::Attribute { attribute, on } => {
@@ -55,7 +107,7 @@ fn from_source(lens: &Lens<'_>, run: &Run<'_>, unit: Unit, source: &MetricSource
                 .and_then(|span| lens.attribute(span, attribute))
                 .and_then(Value::integer);
             value.map_or_else(
-                || Figure::Absent(format!("`{on}` has no {attribute}")),
+                || Figure::Absent(Absence::NoAttribute(on, attribute)),
                 Figure::Value,
             )
         }
@@ -65,7 +117,7 @@ fn from_source(lens: &Lens<'_>, run: &Run<'_>, unit: Unit, source: &MetricSource
             needs_session,
         } => {
             let Some(client) = run.record else {
-                return Figure::Absent("no client record joined to this run".to_owned());
+                return Figure::Absent(Absence::NoRecord);
             };
             if *needs_session && clients::failed(lens, client) {
                 return Figure::Failed;
@@ -79,28 +131,28 @@ fn from_source(lens: &Lens<'_>, run: &Run<'_>, unit: Unit, source: &MetricSource
                 .zip(subtrahend)
                 .and_then(|(value, less)| value.checked_sub(less));
             value.map_or_else(
-                || Figure::Absent(format!("the client record has no {record}")),
+                || Figure::Absent(Absence::NotInRecord(record)),
                 Figure::Value,
             )
         }
     }
 }
 
-fn between(
-    lens: &Lens<'_>,
+fn between<'a>(
+    lens: &Lens<'a>,
     run: &Run<'_>,
-    (from_edge, from): &(Edge, String),
-    (to_edge, to): &(Edge, String),
-    when: Option<&ResourceCondition>,
-) -> Figure {
+    (from_edge, from): &'a (Edge, String),
+    (to_edge, to): &'a (Edge, String),
+    when: Option<&'a ResourceCondition>,
+) -> Figure<'a> {
     let Some(first) = run.first(lens, from) else {
-        return Figure::Absent(format!("no `{from}` span: no client measured this run"));
+        return Figure::Absent(Absence::NoStart(from));
     };
     if !run.first_of_process && lens.part(first) == Some(Part::Process) {
-        return Figure::Absent("the process had started before this run".to_owned());
+        return Figure::Absent(Absence::Shared);
     }
     let Some(last) = run.first(lens, to) else {
-        return Figure::Absent(format!("no `{to}` span"));
+        return Figure::Absent(Absence::NoEnd(to));
     };
     if let Some(rule) = when
         && lens.resource_text(first, &rule.resource) != Some(rule.equals.as_str())
@@ -108,10 +160,11 @@ fn between(
         let found = lens
             .resource_text(first, &rule.resource)
             .unwrap_or("absent");
-        return Figure::Absent(format!(
-            "{} is {found}, not {}: the time before main is unknown",
-            rule.resource, rule.equals
-        ));
+        return Figure::Absent(Absence::Resource {
+            key: &rule.resource,
+            found,
+            wanted: &rule.equals,
+        });
     }
     if lens.data.span(last).status == Status::Error {
         return Figure::Failed;

@@ -13,16 +13,13 @@ pub mod join;
 pub mod measured;
 pub mod metrics;
 
-use std::collections::BTreeMap;
-
 use crate::input::client::ClientRecord;
-use crate::model::lens::{Kind, Lens};
+use crate::model::lens::Lens;
 use crate::model::schema::Part;
 use crate::trace::dataset::SpanIndex;
 use crate::units::Timestamp;
 
-/// Spans by kind, each list by start.
-pub type ByKind = BTreeMap<Kind, Vec<SpanIndex>>;
+use crate::model::by_kind::ByKind;
 
 /// What became of a session request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,13 +139,13 @@ impl Run<'_> {
             return &[];
         };
         let spans = match part {
-            Part::Client => self.client.get(&kind),
-            Part::Process => self.process.get(&kind),
-            Part::Channel => self.channel.get(&kind),
-            Part::Request => self.cold().and_then(|request| request.below.get(&kind)),
+            Part::Client => Some(&self.client),
+            Part::Process => Some(&self.process),
+            Part::Channel => Some(&self.channel),
+            Part::Request => self.cold().map(|request| &request.below),
             Part::Other => None,
         };
-        spans.map_or(&[], Vec::as_slice)
+        spans.map_or(&[], |spans| spans.get(kind))
     }
 
     /// The first span of a kind.

@@ -1,9 +1,10 @@
 //! A dataset seen through a model: which span is of which kind.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use hashbrown::DefaultHashBuilder;
 
+use super::by_kind::ByKind;
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
 use crate::trace::span::{ResourceIndex, Value};
@@ -157,7 +158,7 @@ impl<'a> Lens<'a> {
 
     /// Spans below `span`, itself included, grouped by kind, each group by start.
     #[must_use]
-    pub fn below(&self, span: SpanIndex) -> BTreeMap<Kind, Vec<SpanIndex>> {
+    pub fn below(&self, span: SpanIndex) -> ByKind {
         let mut found = self.tree.descendants(span, |_| true);
         found.push(span);
         self.by_kind(found)
@@ -165,18 +166,15 @@ impl<'a> Lens<'a> {
 
     /// Groups spans by kind, each group by start, then canonical order.
     #[must_use]
-    pub fn by_kind(&self, spans: Vec<SpanIndex>) -> BTreeMap<Kind, Vec<SpanIndex>> {
-        let mut groups: BTreeMap<Kind, Vec<SpanIndex>> = BTreeMap::new();
-        for span in spans {
-            if let Some(kind) = self.kind_of(span) {
-                groups.entry(kind).or_default().push(span);
-            }
-        }
-        for group in groups.values_mut() {
-            group.sort_by_key(|span| (self.data.span(*span).start(), *span));
-            group.dedup();
-        }
-        groups
+    pub fn by_kind(&self, mut spans: Vec<SpanIndex>) -> ByKind {
+        spans.sort_unstable_by_key(|span| (self.data.span(*span).start(), *span));
+        spans.dedup();
+        let known = spans.into_iter();
+        ByKind::new(
+            known
+                .filter_map(|span| Some((self.kind_of(span)?, span)))
+                .collect(),
+        )
     }
 
     /// The value of a span's attribute.

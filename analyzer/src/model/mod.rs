@@ -6,6 +6,7 @@
 //! stands in code.
 
 pub mod builtin;
+pub mod by_kind;
 pub mod chain_rules;
 pub mod lens;
 pub mod matches;

@@ -31,13 +31,22 @@ pub struct Read<'a> {
     pub problems: Problems,
 }
 
+/// Whether a report carries every run by itself, which only JSON shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// All runs.
+    Every,
+    /// None: for thousands of runs they are most of the report.
+    None,
+}
+
 /// One run with everything computed of it.
 pub(super) struct Row<'a> {
     pub(super) run: &'a Run<'a>,
     /// The run as each further cold request alone would have made it.
     others: Vec<Run<'a>>,
-    pub(super) windows: Vec<RunWindow>,
-    pub(super) figures: Vec<Figure>,
+    pub(super) windows: Vec<RunWindow<'a>>,
+    pub(super) figures: Vec<Figure<'a>>,
     /// Column of the latency that stages are correlated with.
     latency: Option<usize>,
 }
@@ -47,14 +56,14 @@ impl<'a> Row<'a> {
     pub(super) fn all<'r, 'n>(
         &'r self,
         name: &'n str,
-    ) -> impl Iterator<Item = &'r RunWindow> + use<'r, 'n, 'a> {
+    ) -> impl Iterator<Item = &'r RunWindow<'a>> + use<'r, 'n, 'a> {
         self.windows
             .iter()
             .filter(move |window| window.name == name)
     }
 
     /// The window of this name of one cold request; what all share, for each.
-    pub(super) fn window(&self, name: &str, request: usize) -> Option<&RunWindow> {
+    pub(super) fn window(&self, name: &str, request: usize) -> Option<&RunWindow<'a>> {
         let of = |wanted: usize| self.all(name).find(|window| window.request == wanted);
         of(request).or_else(|| of(1))
     }
@@ -86,7 +95,13 @@ impl<'a> Row<'a> {
 
 /// Builds the report of `runs` as `lens` sees them.
 #[must_use]
-pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Definition) -> Report {
+pub fn build(
+    lens: &Lens<'_>,
+    runs: &[Run<'_>],
+    read: Read<'_>,
+    definition: Definition,
+    items: Items,
+) -> Report {
     let mut problems = read.problems;
     let counted: Vec<&Run<'_>> = runs.iter().filter(|run| !run.warmup).collect();
     let rows: Vec<Row<'_>> = counted
@@ -106,14 +121,14 @@ pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Defi
         .iter()
         .enumerate()
         .map(|(column, rule)| {
-            let figures: Vec<_> = rows.iter().map(|row| row.figures[column].clone()).collect();
+            let figures: Vec<_> = rows.iter().map(|row| row.figures[column]).collect();
             summary::metric(&rule.name, rule.unit, &figures, definition)
         })
         .collect();
     metrics.push(summary::failure_rate(failed, counted.len()));
     let table = Table {
         runs: counted.clone(),
-        figures: rows.iter().map(|row| row.figures.clone()).collect(),
+        figures: rows.iter().map(|row| row.figures.as_slice()).collect(),
         rules: &lens.model.metrics,
     };
     let cohorts = cohorts::cohorts(&table, definition);
@@ -124,7 +139,7 @@ pub fn build(lens: &Lens<'_>, runs: &[Run<'_>], read: Read<'_>, definition: Defi
         input: provenance::input(lens, read.files, &problems),
         model: lens.model.name.clone(),
         quantile: definition.name(),
-        runs: run_reports(lens, runs, &rows),
+        runs: run_reports(lens, runs, &rows, items),
         metrics,
         drill_through: lens
             .model
@@ -163,13 +178,13 @@ fn latency_column(lens: &Lens<'_>) -> Option<usize> {
         .position(|rule| rule.name == *latency)
 }
 
-fn row<'a>(lens: &Lens<'_>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a> {
+fn row<'a>(lens: &Lens<'a>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a> {
     let mut found = if run.chain == ChainState::NotTraced {
         Vec::new()
     } else {
         run_windows(lens, run, problems)
     };
-    let main = lens.model.windows.first().map(|rule| &rule.name);
+    let main = lens.model.windows.first().map(|rule| rule.name.as_str());
     let cold = run.cold_requests(lens);
     let alone = match cold.len() {
         0 | 1 => Concurrent::Alone,
@@ -178,7 +193,7 @@ fn row<'a>(lens: &Lens<'_>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a
     for (place, request) in cold.iter().enumerate() {
         let mut windows = found.iter();
         let window =
-            windows.find(|window| Some(&window.name) == main && window.request == place + 1);
+            windows.find(|window| Some(window.name) == main && window.request == place + 1);
         if let (Some(client), Some(window)) =
             (clients::window_of(lens, run, request, alone), window)
         {
@@ -202,7 +217,7 @@ fn row<'a>(lens: &Lens<'_>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a
     }
 }
 
-fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>]) -> Runs {
+fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items) -> Runs {
     let count =
         |matches: &dyn Fn(&Run<'_>) -> bool| rows.iter().filter(|row| matches(row.run)).count();
     let not_traced = count(&|run| run.chain == ChainState::NotTraced);
@@ -222,20 +237,27 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>]) -> Runs {
         warmup: runs.len() - rows.len(),
         profile_joins: profile_joins(lens, runs),
         incomplete: incomplete.collect(),
-        items: rows.iter().map(|row| run_report(lens, row)).collect(),
+        items: match items {
+            Items::Every => rows.iter().map(|row| run_report(lens, row)).collect(),
+            Items::None => Vec::new(),
+        },
+        first_failure: rows.iter().find_map(|row| {
+            let reason = row.run.failure.clone()?;
+            Some((row.run.id.clone(), reason))
+        }),
     }
 }
 
 fn run_report(lens: &Lens<'_>, row: &Row<'_>) -> RunReport {
     let windows = row.windows.iter().map(|window| RunWindowReport {
-        name: window.name.clone(),
+        name: window.name.to_owned(),
         request: window.request,
         total_ns: window.interval.length().0,
         stages: Ordered(
             window
                 .stages
                 .iter()
-                .map(|stage| (stage.name.clone(), stage.time.0))
+                .map(|stage| (stage.name.to_owned(), stage.time.0))
                 .collect(),
         ),
         unattributed_ns: window.unattributed.0,

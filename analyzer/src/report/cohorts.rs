@@ -33,7 +33,7 @@ pub struct Table<'a> {
     /// The runs that count, warm-ups excluded.
     pub runs: Vec<&'a Run<'a>>,
     /// Figures of each run, in the order of `rules`.
-    pub figures: Vec<Vec<Figure>>,
+    pub figures: Vec<&'a [Figure<'a>]>,
     /// The metrics.
     pub rules: &'a [MetricRule],
 }
@@ -60,7 +60,7 @@ pub fn cohorts(table: &Table<'_>, definition: Definition) -> Vec<CohortReport> {
             .map(|(column, rule)| {
                 let figures: Vec<_> = indices
                     .iter()
-                    .map(|row| table.figures[*row][column].clone())
+                    .map(|row| table.figures[*row][column])
                     .collect();
                 summary::metric(&rule.name, rule.unit, &figures, definition)
             })

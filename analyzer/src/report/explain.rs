@@ -42,7 +42,7 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
 }
 
 /// The drill of one run, with the clock quantum of its window.
-fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow) -> Option<(Drill, Nanos)> {
+fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow<'_>) -> Option<(Drill, Nanos)> {
     let mut stages = window.stages.iter();
     let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
     Some((
@@ -92,12 +92,12 @@ fn middle(values: &[f64]) -> Option<Nanos> {
 
 /// The sum of the stages of `rule`; `None` when no run has the window.
 pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> {
-    let windows: Vec<&RunWindow> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
-    let sum = |window: &&RunWindow| {
+    let windows: Vec<&RunWindow<'_>> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
+    let sum = |window: &&RunWindow<'_>| {
         let members = window
             .stages
             .iter()
-            .filter(|stage| rule.stages.contains(&stage.name));
+            .filter(|stage| rule.stages.iter().any(|name| name == stage.name));
         members.map(|stage| stage.time.0 as f64).sum()
     };
     let sums: Vec<f64> = windows.iter().map(sum).collect();

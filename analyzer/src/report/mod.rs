@@ -184,8 +184,11 @@ pub struct Runs {
     pub profile_joins: Joins,
     /// What is missing where.
     pub incomplete: Vec<Incomplete>,
-    /// Every run that is not a warm-up.
+    /// Every run that is not a warm-up; none where the report was asked without.
     pub items: Vec<RunReport>,
+    /// The first run that failed, and why.
+    #[serde(skip)]
+    pub first_failure: Option<(String, String)>,
 }
 
 /// How many of something found their place.

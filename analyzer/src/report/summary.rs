@@ -14,14 +14,19 @@ use super::{Amount, CorrelationReport, MetricReport, StageReport, Totals, millio
 
 /// Summarises the figures of one metric, one a run.
 #[must_use]
-pub fn metric(name: &str, unit: Unit, figures: &[Figure], definition: Definition) -> MetricReport {
+pub fn metric(
+    name: &str,
+    unit: Unit,
+    figures: &[Figure<'_>],
+    definition: Definition,
+) -> MetricReport {
     let mut samples = Vec::new();
     let mut reason = None;
     for figure in figures {
         match figure {
             Figure::Value(value) => samples.push(Sample::Value(*value as f64)),
             Figure::Failed => samples.push(Sample::Beyond),
-            Figure::Absent(why) => reason = reason.max(Some(why.clone())),
+            Figure::Absent(why) => reason = reason.max(Some(why.to_string())),
         }
     }
     let values: Vec<f64> = samples

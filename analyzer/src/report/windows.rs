@@ -12,7 +12,7 @@ use super::build::Row;
 use super::{SchedReport, WindowReport, millionth, summary};
 
 /// A window of one run and the row it stands in.
-type Cell<'r, 'a> = (&'r RunWindow, &'r Row<'a>);
+type Cell<'r, 'a> = (&'r RunWindow<'a>, &'r Row<'a>);
 
 /// Every window of the complete runs, in the model's order, the client's last.
 pub(super) fn window_reports(
@@ -64,7 +64,7 @@ fn window_report(
         summary::stage(name, present, &samples, definition)
     };
     let stages = stage_names(mine).into_iter().map(|stage| {
-        let found: Vec<Option<&StageTime>> = mine
+        let found: Vec<Option<&StageTime<'_>>> = mine
             .iter()
             .map(|(window, _)| window.stages.iter().find(|found| found.name == stage))
             .collect();
@@ -122,7 +122,7 @@ fn stage_names(mine: &[Cell<'_, '_>]) -> Vec<String> {
                     *sum += place as f64;
                     *count += 1.0;
                 }
-                None => places.push((&stage.name, place as f64, 1.0)),
+                None => places.push((stage.name, place as f64, 1.0)),
             }
         }
     }
@@ -141,7 +141,7 @@ fn stage_names(mine: &[Cell<'_, '_>]) -> Vec<String> {
 /// stands for it; `None` unless every run that has the stage has them.
 fn sched(
     lens: &Lens<'_>,
-    found: &[Option<&StageTime>],
+    found: &[Option<&StageTime<'_>>],
     mine: &[Cell<'_, '_>],
 ) -> Option<SchedReport> {
     let rule = lens.model.sched.as_ref()?;
@@ -153,7 +153,7 @@ fn sched(
         };
         let span = match &stage.sched_from {
             Some(kind) => {
-                from = Some(kind.clone());
+                from = Some((*kind).to_owned());
                 row.view(window.request).first(lens, kind)?
             }
             None => *stage.spans.first()?,

@@ -72,8 +72,11 @@ impl Dataset {
             mut problems,
             ..
         } = batch;
-        spans.sort_by(|a, b| compare(&names, a, b));
-        let spans = without_repeats(spans, &names, &mut problems);
+        // Unstable, because spans that compare equal are interchangeable: the
+        // stable sort would hold half of them twice.
+        spans.sort_unstable_by(|a, b| compare(&names, a, b));
+        drop_repeats(&mut spans, &names, &mut problems);
+        spans.shrink_to_fit();
         profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         profiles.dedup();
         session_profiles.sort_by(|a, b| a.session.cmp(&b.session));
@@ -161,30 +164,28 @@ fn describe(names: &Names, span: &Span) -> String {
     text
 }
 
-fn without_repeats(spans: Vec<Span>, names: &Names, problems: &mut Problems) -> Vec<Span> {
-    let mut kept: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match kept.last() {
-            Some(last) if (last.trace, last.id) == (span.trace, span.id) => {
-                let (code, reason) = if *last == span {
-                    (
-                        Code::DuplicateSpan,
-                        "is in the input more than once; counted once",
-                    )
-                } else {
-                    (
-                        Code::ConflictingSpan,
-                        "shares its id with a different span; the earlier one is kept",
-                    )
-                };
-                problems.add(
-                    code,
-                    None,
-                    format!("span `{}` {reason}", names.text(span.name)),
-                );
-            }
-            _ => kept.push(span),
+/// Keeps the first of spans with the same ids.
+fn drop_repeats(spans: &mut Vec<Span>, names: &Names, problems: &mut Problems) {
+    spans.dedup_by(|span, kept| {
+        if (kept.trace, kept.id) != (span.trace, span.id) {
+            return false;
         }
-    }
-    kept
+        let (code, reason) = if kept == span {
+            (
+                Code::DuplicateSpan,
+                "is in the input more than once; counted once",
+            )
+        } else {
+            (
+                Code::ConflictingSpan,
+                "shares its id with a different span; the earlier one is kept",
+            )
+        };
+        problems.add(
+            code,
+            None,
+            format!("span `{}` {reason}", names.text(span.name)),
+        );
+        true
+    });
 }

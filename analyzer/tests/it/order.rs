@@ -7,6 +7,7 @@ use coldpath_analyzer::app::{Request, report_of};
 use coldpath_analyzer::input::batch::Batch;
 use coldpath_analyzer::input::decode::Decoded;
 use coldpath_analyzer::input::read_values;
+use coldpath_analyzer::report::build::Items;
 use coldpath_analyzer::report::render::{Format, render};
 use coldpath_analyzer::stats::quantile::Definition;
 use coldpath_analyzer::trace::dataset::Dataset;
@@ -30,6 +31,7 @@ fn body(files: &[Vec<u8>]) -> String {
         files: &[],
         model: None,
         definition: Definition::Type7,
+        items: Items::Every,
     };
     let report = report_of(&data, problems, request).unwrap();
     let mut out = Vec::new();

@@ -29,7 +29,7 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
             .filter(|stage| stage.name == client::BEFORE || stage.name == client::AFTER)
         {
             if total > 0.0 && stage.time.0 as f64 / total > CLIENT_GAP {
-                with_gap.push((stage.time, row.run.id.as_str(), stage.name.as_str(), window));
+                with_gap.push((stage.time, row.run.id.as_str(), stage.name, window));
             }
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
     Some(finding("client_gap", text, values))
 }
 
-fn client_of<'a>(row: &'a Row<'_>) -> Option<&'a RunWindow> {
+fn client_of<'r, 'a>(row: &'r Row<'a>) -> Option<&'r RunWindow<'a>> {
     row.windows
         .iter()
         .find(|window| window.name == client::WINDOW)

@@ -27,23 +27,13 @@ pub(super) fn chains(report: &Report) -> Option<Finding> {
 }
 
 pub(super) fn failures(report: &Report) -> Option<Finding> {
-    let failed: Vec<_> = report
-        .runs
-        .items
-        .iter()
-        .filter_map(|item| Some((item, item.failure.as_ref()?)))
-        .collect();
-    let (first, reason) = failed.first()?;
-    let text = format!(
-        "{} of {} runs failed; {}: {reason}",
-        failed.len(),
-        report.runs.total,
-        first.run
-    );
+    let (run, reason) = report.runs.first_failure.as_ref()?;
+    let (failed, total) = (report.runs.failed, report.runs.total);
+    let text = format!("{failed} of {total} runs failed; {run}: {reason}");
     let values = vec![
-        ("failed", json!(failed.len())),
-        ("total", json!(report.runs.total)),
-        ("run", json!(first.run)),
+        ("failed", json!(failed)),
+        ("total", json!(total)),
+        ("run", json!(run)),
     ];
     Some(finding("failed_runs", text, values))
 }

@@ -83,8 +83,8 @@ fn delay_and_length(
     lens: &Lens<'_>,
     rule: &DrillRule,
     row: &Row<'_>,
-    window: &RunWindow,
-    stage: &StageTime,
+    window: &RunWindow<'_>,
+    stage: &StageTime<'_>,
 ) -> Option<(f64, f64)> {
     let span = row.view(window.request).first(lens, &rule.explained_by)?;
     let work = lens.data.span(span).interval;

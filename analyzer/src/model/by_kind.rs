@@ -1,0 +1,58 @@
+//! Spans grouped by kind, in little memory: a report holds several of these for
+//! each of thousands of runs.
+
+use crate::trace::dataset::SpanIndex;
+
+use super::lens::Kind;
+
+/// Spans by kind, the spans of each kind in the order in which they were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ByKind {
+    /// Each kind, and where its spans end in `spans`.
+    groups: Box<[(Kind, u32)]>,
+    spans: Box<[SpanIndex]>,
+}
+
+impl ByKind {
+    /// Groups spans; of those of one kind the order stays.
+    #[must_use]
+    pub fn new(mut spans: Vec<(Kind, SpanIndex)>) -> Self {
+        spans.sort_by_key(|(kind, _)| *kind);
+        let mut groups: Vec<(Kind, u32)> = Vec::new();
+        for (place, (kind, _)) in spans.iter().enumerate() {
+            let end = u32::try_from(place + 1).unwrap_or(u32::MAX);
+            match groups.last_mut() {
+                Some((last, old)) if last == kind => *old = end,
+                _ => groups.push((*kind, end)),
+            }
+        }
+        Self {
+            groups: groups.into(),
+            spans: spans.into_iter().map(|(_, span)| span).collect(),
+        }
+    }
+
+    /// The spans of a kind; empty where there are none.
+    #[must_use]
+    pub fn get(&self, kind: Kind) -> &[SpanIndex] {
+        let Ok(place) = self.groups.binary_search_by_key(&kind, |(kind, _)| *kind) else {
+            return &[];
+        };
+        let start = place
+            .checked_sub(1)
+            .map_or(0, |before| self.groups[before].1);
+        &self.spans[start as usize..self.groups[place].1 as usize]
+    }
+
+    /// All spans, by kind.
+    #[must_use]
+    pub fn spans(&self) -> &[SpanIndex] {
+        &self.spans
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+}
