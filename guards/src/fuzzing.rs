@@ -19,12 +19,12 @@ pub fn object(data: &[u8]) {
         return;
     };
     let pointers = binary::pointers(&image);
-    let presence = present::look(&image, &pointers, None, None);
+    let presence = present::look(&image, &pointers, None);
     for source in [Source::Decoded, Source::Relocations] {
-        let Some(graph) = build(&image, &image, &pointers, source) else {
+        let Some(graph) = build(&image, &pointers, source) else {
             continue;
         };
-        let labels = labels(&graph, Some(&image), &presence);
+        let labels = labels(&graph, &image, &presence);
         let roots = entry_roots(&image, &graph);
         let reached = walk(&graph, &roots, &Cut::new());
         for index in roots {

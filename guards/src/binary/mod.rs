@@ -11,4 +11,4 @@ mod twins;
 pub(crate) use image::{FILE_BYTES_MAX, Image, ImageError, Link, Section, SymbolKind, read};
 pub(crate) use names::{CodeName, code_name, owning_paths, paths_in};
 pub(crate) use pointers::{Pointer, pointers};
-pub(crate) use twins::check_twins;
+pub(crate) use twins::{Loaded, Unlike, check_twins};

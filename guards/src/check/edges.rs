@@ -106,7 +106,7 @@ pub(super) fn stale_edges(path: &StartPath, seen: &Inspection<'_>, today: Date) 
 }
 
 fn check_dlopen(edge: &LazyEdge, library: &str, seen: &Inspection<'_>) -> Option<Finding> {
-    let image = &seen.shipped;
+    let image = &seen.image;
     if image.needed.iter().any(|needed| needed == library) {
         return Some(
             Finding::new(
@@ -118,10 +118,7 @@ fn check_dlopen(edge: &LazyEdge, library: &str, seen: &Inspection<'_>) -> Option
         );
     }
     let loads = image.imports.iter().any(|name| name == "dlopen")
-        || seen
-            .named
-            .as_ref()
-            .is_some_and(|named| named.symbols.iter().any(|s| s.name == "dlopen"));
+        || image.symbols.iter().any(|symbol| symbol.name == "dlopen");
     (!loads || !mentions(seen, library)).then(|| edge_unmatched(edge))
 }
 
@@ -129,7 +126,7 @@ fn check_dlopen(edge: &LazyEdge, library: &str, seen: &Inspection<'_>) -> Option
 /// exemption is stale, never to say that something is there.
 fn mentions(seen: &Inspection<'_>, name: &str) -> bool {
     let needle = name.as_bytes();
-    seen.shipped
+    seen.image
         .sections
         .iter()
         .filter(|section| !section.executable)

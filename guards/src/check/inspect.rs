@@ -1,7 +1,7 @@
 //! Everything that the layers see of one build, before any rule is judged.
 
-use crate::binary::{self, Image, ImageError, Pointer};
-use crate::evidence::Evidence;
+use crate::binary::{self, Image, ImageError, Loaded, Pointer, Unlike, check_twins};
+use crate::evidence::{Evidence, FileRecord};
 use crate::linked::{self, Linked};
 use crate::packages::{
     Closure, Difference, PackagesError, Workspace, compare, read_metadata, read_stream, simulate,
@@ -15,10 +15,10 @@ pub(crate) struct Inspection<'e> {
     pub(crate) closure: Closure,
     pub(crate) difference: Difference,
     pub(crate) linked: Option<Linked>,
-    /// What ships.
-    pub(crate) shipped: Image<'e>,
-    /// The same with names; none when it has none.
-    pub(crate) named: Option<Image<'e>>,
+    /// The program, with names where it has them.
+    pub(crate) image: Image<'e>,
+    /// How what ships differs from it.
+    pub(crate) unlike: Option<Unlike>,
     pub(crate) pointers: Vec<Pointer>,
     pub(crate) presence: Presence,
 }
@@ -53,25 +53,26 @@ pub(crate) fn inspect<'e>(
         .link_args
         .as_deref()
         .and_then(|args| linked::read(args, evidence.link_map.as_deref(), &built));
-    let image = |role, name: &str, bytes: &'e [u8]| {
-        binary::read(bytes).map_err(|source| InspectError::Image {
-            role,
-            name: name.to_owned(),
-            source,
-        })
+    let broken = |role, file: &FileRecord, source| InspectError::Image {
+        role,
+        name: file.name.clone(),
+        source,
     };
-    let shipped = image("shipped", &record.shipped.name, &evidence.shipped)?;
-    let unstripped = image("unstripped", &record.unstripped.name, &evidence.unstripped)?;
-    let named = unstripped.has_symtab.then_some(unstripped);
-    let pointers = binary::pointers(&shipped);
-    let presence = present::look(&shipped, &pointers, named.as_ref(), Some(&workspace));
+    let shipped = evidence
+        .shipped
+        .as_ref()
+        .map_err(|source| broken("shipped", &record.shipped, source.clone()))?;
+    let image = binary::read(&evidence.unstripped)
+        .map_err(|source| broken("unstripped", &record.unstripped, source))?;
+    let pointers = binary::pointers(&image);
+    let presence = present::look(&image, &pointers, Some(&workspace));
     Ok(Inspection {
         workspace,
         closure,
         difference,
         linked,
-        shipped,
-        named,
+        unlike: check_twins(shipped, &Loaded::of(&image)).err(),
+        image,
         pointers,
         presence,
     })

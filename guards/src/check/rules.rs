@@ -6,7 +6,7 @@
 use super::edges::{cut_edges, stale_edges};
 use super::findings;
 use super::{Inspection, LayerReport, PathReport};
-use crate::binary::{Link, check_twins};
+use crate::binary::Link;
 use crate::evidence::Evidence;
 use crate::finding::{Code, Finding};
 use crate::layer::{Answer, Judgement, Layer};
@@ -43,9 +43,7 @@ pub(crate) fn check_path(
         layers: Vec::new(),
         findings: Vec::new(),
     };
-    if let Some(named) = &seen.named
-        && let Err(unlike) = check_twins(&seen.shipped, named)
-    {
+    if let Some(unlike) = &seen.unlike {
         report.findings.push(
             Finding::new(
                 Code::TwinMismatch,
@@ -213,8 +211,7 @@ fn reachable_layer(
     options: CheckOptions,
     report: &mut PathReport,
 ) {
-    let named = seen.named.as_ref().unwrap_or(&seen.shipped);
-    let Some(graph) = build_graph(&seen.shipped, named, &seen.pointers, options.source) else {
+    let Some(graph) = build_graph(&seen.image, &seen.pointers, options.source) else {
         report.findings.push(
             Finding::new(
                 Code::LayerInconclusive,
@@ -226,7 +223,7 @@ fn reachable_layer(
         );
         return;
     };
-    let labels = labels(&graph, seen.named.as_ref(), &seen.presence);
+    let labels = labels(&graph, &seen.image, &seen.presence);
     let cut = cut_edges(path, &graph, &labels, &mut report.findings);
     let roots = roots_of(path, seen, &graph, &labels, &mut report.findings);
     let reached = walk(&graph, &roots, &cut);
@@ -259,11 +256,11 @@ fn what_was_seen(seen: &Inspection<'_>, graph: &Graph, reached: &Walk, cut: usiz
         format!("references from {}", graph.source.describe()),
         format!(
             "{functions} functions with {bytes} of {} bytes of code reached",
-            seen.shipped.code_bytes()
+            seen.image.code_bytes()
         ),
         format!("{cut} edges cut"),
     ];
-    if seen.shipped.link == Link::Fixed {
+    if seen.image.link == Link::Fixed {
         saw.push("fixed addresses: words that look like pointers count as such".to_owned());
     }
     saw
@@ -277,8 +274,8 @@ fn roots_of(
     found: &mut Vec<Finding>,
 ) -> Vec<usize> {
     if path.roots.is_empty() {
-        let roots = entry_roots(&seen.shipped, graph);
-        if graph.functions.at(seen.shipped.entry).is_none() {
+        let roots = entry_roots(&seen.image, graph);
+        if graph.functions.at(seen.image.entry).is_none() {
             found.push(root_missing("the program's entry"));
         }
         return roots;

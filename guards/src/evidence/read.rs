@@ -1,6 +1,7 @@
 //! Reads a folder of evidence and holds its files against their digests.
 
 use super::record::{FileRecord, Record, SCHEMA, sha256_of};
+use crate::binary::{self, ImageError, Loaded};
 use std::path::{Path, PathBuf};
 
 /// Largest text file of a build that is read; nushell's metadata has 4 MB.
@@ -14,7 +15,8 @@ pub(crate) struct Evidence {
     pub(crate) link_args: Option<String>,
     pub(crate) link_map: Option<String>,
     pub(crate) unstripped: Vec<u8>,
-    pub(crate) shipped: Vec<u8>,
+    /// What ships, reduced to what it has in common with the unstripped program.
+    pub(crate) shipped: Result<Loaded, ImageError>,
 }
 
 /// A file that a report rests on.
@@ -70,13 +72,18 @@ pub(crate) fn read_evidence(folder: &Path) -> Result<Evidence, EvidenceError> {
             .map(|file| read_text(folder, file))
             .transpose()
     };
+    // The one that ships is dropped before the other is read.
+    let shipped = {
+        let bytes = read_program(folder, &record.shipped)?;
+        binary::read(&bytes).map(|image| Loaded::of(&image))
+    };
     Ok(Evidence {
         metadata: read_text(folder, &record.metadata)?,
         artifacts: read_checked(folder, &record.artifacts, TEXT_BYTES_MAX)?,
         link_args: text(&record.link_args)?,
         link_map: text(&record.link_map)?,
         unstripped: read_program(folder, &record.unstripped)?,
-        shipped: read_program(folder, &record.shipped)?,
+        shipped,
         record,
     })
 }

@@ -45,14 +45,13 @@ impl Presence {
     }
 }
 
-/// Reads both signals. `named` is the unstripped twin where there is one.
+/// Reads both signals; `workspace` says whose folders paths are in.
 pub(crate) fn look(
-    shipped: &Image<'_>,
+    image: &Image<'_>,
     pointers: &[Pointer],
-    named: Option<&Image<'_>>,
     workspace: Option<&Workspace>,
 ) -> Presence {
-    let locations = locations(shipped, pointers, workspace);
+    let locations = locations(image, pointers, workspace);
     let mut owners: BTreeMap<Owner, OwnerUse> = BTreeMap::new();
     for location in &locations {
         let entry = owners.entry(location.owner.clone()).or_default();
@@ -62,9 +61,9 @@ pub(crate) fn look(
         }
     }
     Presence {
-        symbols: symbols::read(named.unwrap_or(shipped)),
+        symbols: symbols::read(image),
         locations,
         owners,
-        has_audit_list: shipped.sections.iter().any(|s| s.name == ".dep-v0"),
+        has_audit_list: image.sections.iter().any(|s| s.name == ".dep-v0"),
     }
 }

@@ -35,10 +35,10 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Finds the functions of `image`, named by the symbols of `named`.
-    pub(crate) fn of(image: &Image<'_>, named: &Image<'_>) -> Self {
+    /// Finds the functions of `image`.
+    pub(crate) fn of(image: &Image<'_>) -> Self {
         let mut starts: BTreeMap<u64, Start> = BTreeMap::new();
-        for (index, symbol) in named.symbols.iter().enumerate() {
+        for (index, symbol) in image.symbols.iter().enumerate() {
             let is_code = image
                 .section_at(symbol.address)
                 .is_some_and(|s| s.executable);
@@ -153,11 +153,11 @@ fn unwind_ranges(image: &Image<'_>) -> Vec<(u64, u64)> {
 }
 
 /// Names of a function, in the order of its symbols; empty without symbols.
-pub(crate) fn names_of(function: &Function, named: &Image<'_>) -> Vec<CodeName> {
+pub(crate) fn names_of(function: &Function, image: &Image<'_>) -> Vec<CodeName> {
     function
         .symbols
         .iter()
-        .filter_map(|index| named.symbols.get(usize::try_from(*index).ok()?))
+        .filter_map(|index| image.symbols.get(usize::try_from(*index).ok()?))
         .map(|symbol| code_name(symbol.name))
         .collect()
 }

@@ -48,23 +48,18 @@ pub(crate) struct Graph {
     fixed: bool,
 }
 
-/// Builds the graph of `shipped`, with names of `named`. `None` when `source` asks for
+/// Builds the graph of `image`. `None` when `source` asks for
 /// relocations that the linker did not keep.
-pub(crate) fn build(
-    shipped: &Image<'_>,
-    named: &Image<'_>,
-    pointers: &[Pointer],
-    source: Source,
-) -> Option<Graph> {
-    let functions = Functions::of(shipped, named);
+pub(crate) fn build(image: &Image<'_>, pointers: &[Pointer], source: Source) -> Option<Graph> {
+    let functions = Functions::of(image);
     let references = match source {
-        Source::Decoded => decode::decode(shipped, &functions),
-        Source::Relocations => emitted::references(named, &functions)?,
+        Source::Decoded => decode::decode(image, &functions),
+        Source::Relocations => emitted::references(image, &functions)?,
     };
     Some(Graph {
-        pieces: cut_data(shipped, named, pointers, &references),
+        pieces: cut_data(image, pointers, &references),
         pointers: pointers.to_vec(),
-        fixed: shipped.link == Link::Fixed,
+        fixed: image.link == Link::Fixed,
         functions,
         references,
         source,
@@ -72,13 +67,8 @@ pub(crate) fn build(
 }
 
 /// First addresses of all pieces.
-fn cut_data(
-    shipped: &Image<'_>,
-    named: &Image<'_>,
-    pointers: &[Pointer],
-    references: &References,
-) -> Vec<u64> {
-    let is_data = |address: &u64| shipped.section_at(*address).is_some_and(|s| !s.executable);
+fn cut_data(image: &Image<'_>, pointers: &[Pointer], references: &References) -> Vec<u64> {
+    let is_data = |address: &u64| image.section_at(*address).is_some_and(|s| !s.executable);
     let taken = references
         .of
         .iter()
@@ -89,7 +79,7 @@ fn cut_data(
     let mut cuts: Vec<u64> = taken.chain(pointed).filter(is_data).collect();
     cuts.sort_unstable();
     cuts.dedup();
-    let objects = objects(named);
+    let objects = objects(image);
     cuts.retain(|cut| {
         let before = objects.partition_point(|(start, _)| start <= cut);
         before
@@ -98,7 +88,7 @@ fn cut_data(
     });
     cuts.extend(objects.iter().flat_map(|(start, end)| [*start, *end]));
     cuts.extend(
-        shipped
+        image
             .sections
             .iter()
             .filter(|s| !s.executable)
@@ -110,11 +100,11 @@ fn cut_data(
 }
 
 /// Start and end of named objects, sorted, made disjoint.
-fn objects(named: &Image<'_>) -> Vec<(u64, u64)> {
+fn objects(image: &Image<'_>) -> Vec<(u64, u64)> {
     let mut list: Vec<(u64, u64)> = Vec::new();
-    for symbol in &named.symbols {
+    for symbol in &image.symbols {
         let is_object = symbol.kind == SymbolKind::Object && symbol.size > 0;
-        let is_data = named
+        let is_data = image
             .section_at(symbol.address)
             .is_some_and(|s| !s.executable);
         if !is_object || !is_data {

@@ -24,7 +24,7 @@ pub(crate) struct Labels {
 }
 
 /// Labels every function of `graph`.
-pub(crate) fn labels(graph: &Graph, named: Option<&Image<'_>>, presence: &Presence) -> Labels {
+pub(crate) fn labels(graph: &Graph, image: &Image<'_>, presence: &Presence) -> Labels {
     let places: BTreeMap<u64, &Owner> = presence
         .locations
         .iter()
@@ -36,10 +36,10 @@ pub(crate) fn labels(graph: &Graph, named: Option<&Image<'_>>, presence: &Presen
         plain: Vec::new(),
         paths: Vec::new(),
         owners: Vec::new(),
-        has_names: named.is_some() && presence.symbols.is_some(),
+        has_names: presence.symbols.is_some(),
     };
     for (function, references) in graph.functions.list.iter().zip(&graph.references.of) {
-        let known = named.map_or_else(Vec::new, |image| names_of(function, image));
+        let known = names_of(function, image);
         let mut paths = BTreeSet::new();
         for name in known.iter().filter(|name| name.is_rust) {
             paths.extend(owning_paths(&name.display).into_iter().map(str::to_owned));
