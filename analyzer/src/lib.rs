@@ -11,6 +11,8 @@ pub mod breakdown;
 pub mod chain;
 pub mod cli;
 pub mod exit;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod input;
 pub mod inspect;
 pub mod model;

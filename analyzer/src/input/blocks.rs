@@ -35,6 +35,8 @@ pub struct Blocks<R> {
     byte: u64,
     line: u64,
     at_end: bool,
+    /// Usual size of a block.
+    size: usize,
 }
 
 /// What comes next.
@@ -50,8 +52,14 @@ pub enum Next {
 impl<R: Read> Blocks<R> {
     /// Starts at the beginning of `reader`.
     pub fn new(reader: R) -> Self {
+        Self::of(reader, BLOCK_BYTES)
+    }
+
+    /// Likewise, with blocks of about this many bytes.
+    pub fn of(reader: R, size: usize) -> Self {
         Self {
             reader,
+            size,
             held: Vec::new(),
             byte: 0,
             line: 1,
@@ -64,7 +72,7 @@ impl<R: Read> Blocks<R> {
     /// # Errors
     /// What the reader fails with.
     pub fn next_block(&mut self) -> io::Result<Next> {
-        let mut wanted = BLOCK_BYTES;
+        let mut wanted = self.size;
         loop {
             self.fill(wanted)?;
             if self.at_end {

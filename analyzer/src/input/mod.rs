@@ -148,7 +148,45 @@ fn read_one(
 /// # Errors
 /// Whatever the reader fails with.
 pub fn read_values(file: u32, reader: &mut dyn Read, batch: &mut Batch) -> std::io::Result<()> {
-    let mut blocks = Blocks::new(reader);
+    read_from(file, Blocks::new(reader), batch)
+}
+
+/// As [`read_values`], with blocks of about this many bytes; for tests of what
+/// must not depend on it.
+///
+/// # Errors
+/// Whatever the reader fails with.
+#[doc(hidden)]
+pub fn read_in_blocks(
+    file: u32,
+    reader: &mut dyn Read,
+    bytes: usize,
+    batch: &mut Batch,
+) -> std::io::Result<()> {
+    read_from(file, Blocks::of(reader, bytes), batch)
+}
+
+/// As [`read_values`], value by value and without blocks.
+///
+/// # Errors
+/// Whatever the reader fails with.
+#[doc(hidden)]
+pub fn read_in_sequence(
+    file: u32,
+    reader: &mut dyn Read,
+    batch: &mut Batch,
+) -> std::io::Result<()> {
+    if !read_pieces(file, Splitter::new(reader), batch)? {
+        add_empty(file, batch);
+    }
+    Ok(())
+}
+
+fn read_from(
+    file: u32,
+    mut blocks: Blocks<&mut dyn Read>,
+    batch: &mut Batch,
+) -> std::io::Result<()> {
     let first = match blocks.next_block()? {
         Next::Block(first) => first,
         Next::TooLong => return read_rest(file, blocks, batch),

@@ -14,6 +14,7 @@ mod cohorts;
 mod coldpath;
 mod expected_findings;
 mod formats;
+mod fuzz_corpus;
 mod known_bad;
 mod order;
 mod partition;

@@ -9,6 +9,7 @@ mod bench_analyze;
 mod cargo;
 mod demo;
 mod dist;
+mod fuzz;
 mod steps;
 mod workspace;
 
@@ -27,6 +28,8 @@ cargo xtask TASK
   bench analyze [--runs N]
                          analyze on 200 MB of traces beside DuckDB and chDB from pip, in N turns (5),
                          then on one trace of 1,000,000 spans and on one that is 100,000 deep
+  fuzz [--minutes N]     every fuzz target of tests/fuzz in turn, N minutes in all (20);
+                         needs cargo-fuzz
 ";
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["bench", "analyze", ref options @ ..] => {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
+        ["fuzz", ref options @ ..] => fuzz::run(options),
         ["--help" | "-h" | "help"] => steps::say(HELP),
         _ => Err(format!("unknown task `{}`\n\n{HELP}", words.join(" "))),
     };

@@ -1,0 +1,4 @@
+//! See `coldpath_analyzer::fuzzing::chrome`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| coldpath_analyzer::fuzzing::chrome(bytes));
