@@ -4,7 +4,7 @@
 use crate::check::{CheckOptions, InspectError, PathReport, Report, check_path, inspect};
 use crate::cli::{BuildArgs, CheckArgs, Cli, Common, Format, GraphFrom, Verb};
 use crate::evidence::{
-    BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence,
+    BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence, sha256_of,
 };
 use crate::exit;
 use crate::finding::{Code, Finding};
@@ -16,6 +16,7 @@ use clap::Parser;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +162,25 @@ fn check_one(
         path: path.name.clone(),
         source,
     })?;
-    Ok(check_path(path, &evidence, &seen, options))
+    let mut report = check_path(path, &evidence, &seen, options);
+    report
+        .findings
+        .extend(stale_lock(&evidence, &seen.workspace.root));
+    Ok(report)
+}
+
+/// A lock file that is not the build's any more. A workspace that is not here cannot
+/// have changed: builds may be judged on another machine.
+fn stale_lock(evidence: &Evidence, root: &Path) -> Option<Finding> {
+    let file = root.join("Cargo.lock");
+    let lock = std::fs::read(&file).ok()?;
+    (sha256_of(&lock) != evidence.record.lock_sha256).then(|| {
+        Finding::new(
+            Code::EvidenceStale,
+            file.display().to_string(),
+            "run `guard build` again",
+        )
+    })
 }
 
 /// The recorded build of a path's program.

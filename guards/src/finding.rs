@@ -22,6 +22,7 @@ pub(crate) enum Code {
     RootMissing,
     TwinMismatch,
     EvidenceMissing,
+    EvidenceStale,
     NotRust,
     LayerInconclusive,
     DeclaredNotPresent,
@@ -41,7 +42,7 @@ pub(crate) enum Severity {
 
 impl Code {
     /// Every code, in the order of the documentation.
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::PackageDenied,
         Self::LinkedDenied,
         Self::PresentDenied,
@@ -56,6 +57,7 @@ impl Code {
         Self::RootMissing,
         Self::TwinMismatch,
         Self::EvidenceMissing,
+        Self::EvidenceStale,
         Self::NotRust,
         Self::LayerInconclusive,
         Self::DeclaredNotPresent,
@@ -79,6 +81,7 @@ impl Code {
             Self::RootMissing => "root-missing",
             Self::TwinMismatch => "twin-mismatch",
             Self::EvidenceMissing => "evidence-missing",
+            Self::EvidenceStale => "evidence-stale",
             Self::NotRust => "not-rust",
             Self::LayerInconclusive => "layer-inconclusive",
             Self::DeclaredNotPresent => "declared-not-present",
@@ -107,6 +110,7 @@ impl Code {
             Self::RootMissing => "a root of the path is no function of the binary",
             Self::TwinMismatch => "the stripped and the unstripped program are not the same build",
             Self::EvidenceMissing => "there is no recorded build to judge",
+            Self::EvidenceStale => "the lock file has changed since the build",
             Self::NotRust => "the binary holds no sign of Rust code",
             Self::LayerInconclusive => "a layer cannot see enough to say that something is absent",
             Self::DeclaredNotPresent => {
@@ -135,6 +139,7 @@ impl Code {
             | Self::RootMissing
             | Self::TwinMismatch
             | Self::EvidenceMissing
+            | Self::EvidenceStale
             | Self::NotRust
             | Self::LayerInconclusive => Severity::CannotJudge,
             Self::DeclaredNotPresent | Self::InteriorRoot => Severity::Note,

@@ -177,6 +177,25 @@ fn a_changed_file_is_not_judged() {
     assert!(text.contains("its sha256 differs"), "{text}");
 }
 
+/// A build is judged against the lock file that it was made with, where that is there.
+#[test]
+fn a_changed_lock_file_is_noticed() {
+    let guard = Guard::new();
+    let workspace = guard.folder().join("workspace");
+    std::fs::create_dir(&workspace).unwrap();
+    std::fs::write(workspace.join("Cargo.lock"), "version = 4\n").unwrap();
+    let here = workspace.to_str().unwrap().to_owned();
+    guard.unpack("clean.small", |name, content| {
+        if name == "metadata.json" || name == "artifacts.jsonl" {
+            let text = String::from_utf8(std::mem::take(content)).unwrap();
+            *content = text.replace("/build/matrix", &here).into_bytes();
+        }
+    });
+    let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("evidence-stale"), "{text}");
+}
+
 #[test]
 fn a_missing_file_is_a_sentence() {
     let guard = Guard::new();

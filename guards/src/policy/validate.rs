@@ -68,6 +68,12 @@ fn start_path(entry: PathEntry) -> Result<StartPath, String> {
         .iter()
         .map(lazy_edge)
         .collect::<Result<Vec<_>, _>>()?;
+    if entry.default_features == Some(false) && !entry.together_with.is_empty() {
+        return Err(
+            "`default-features = false` and `together-with` exclude each other: cargo would turn them off for all"
+                .to_owned(),
+        );
+    }
     if entry.level != Layer::Reachable {
         if !entry.roots.is_empty() {
             return Err("`roots` needs level = \"reachable\"".to_owned());
@@ -225,6 +231,10 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         for (rest, part) in [
+            (
+                "level = 'present'\ndefault-features = false\ntogether-with = ['b']\ndeny = [{ crate = 'a' }]",
+                "exclude each other",
+            ),
             ("level = 'packages'\ndeny = []", "`deny` is empty"),
             (
                 "level = 'packages'\ndeny = [{ symbol = 'a::b' }]",
