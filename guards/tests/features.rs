@@ -11,6 +11,8 @@
 mod program;
 
 use program::{Guard, fixture};
+use std::path::Path;
+use std::process::Command;
 
 /// Builds once and asks each path of the fixture's policy.
 #[test]
@@ -66,4 +68,75 @@ fn a_package_that_is_not_there_is_a_sentence() {
     let (code, text) = guard.check(&policy, &["--path", "nothing"]);
     assert_eq!(code, 2);
     assert!(text.contains("the policy has no path `nothing`"), "{text}");
+}
+
+/// One name and version from a folder and from a git repository: two packages.
+#[test]
+fn two_sources_of_one_crate_are_two_packages() {
+    let guard = Guard::new();
+    let root = guard.folder().join("workspace");
+    let repository = guard.folder().join("repository");
+    write_package(&root.join("one"), "one", "", "lib.rs", "pub fn f() {}\n");
+    write_package(&repository, "one", "", "lib.rs", "pub fn f() {}\n");
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "."],
+        &[
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+            "commit",
+            "-q",
+            "-m",
+            "t",
+        ],
+    ] {
+        let mut git = Command::new("git");
+        let done = git.arg("-C").arg(&repository).args(arguments).status();
+        assert!(done.unwrap().success());
+    }
+    let dependencies = format!(
+        "[workspace]\nexclude = ['one']\n[dependencies]\none = {{ path = 'one' }}\nother = {{ package = 'one', git = 'file://{}' }}\n",
+        repository.display()
+    );
+    let main = "fn main() {\n    one::f();\n    other::f();\n}\n";
+    write_package(&root, "app", &dependencies, "main.rs", main);
+    let policy = root.join("policy.toml");
+    let text = "schema = 1\n[[path]]\nname = 'app'\npackage = 'app'\nlevel = 'packages'\ndeny = [{ crate = 'one' }]\n";
+    std::fs::write(&policy, text).unwrap();
+    let manifest = root.join("Cargo.toml");
+    let locked = Command::new("cargo")
+        .args(["generate-lockfile", "--manifest-path"])
+        .arg(&manifest)
+        .output()
+        .unwrap();
+    assert!(locked.status.success(), "{locked:?}");
+    let built = guard
+        .verb("build", &policy)
+        .arg("--manifest-path")
+        .arg(&manifest)
+        .arg("--target-dir")
+        .arg(guard.folder().join("target"))
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{built:?}");
+    let (code, text) = guard.check(&policy, &[]);
+    assert_eq!(code, 1, "{text}");
+    for words in [
+        "3 packages in the closure; the artifact stream agrees",
+        "evidence: path package",
+        "evidence: git package",
+        "one 0.1.0, there named `other`",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+fn write_package(folder: &Path, name: &str, rest: &str, file: &str, source: &str) {
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let manifest =
+        format!("[package]\nname = '{name}'\nversion = '0.1.0'\nedition = '2024'\n{rest}");
+    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    std::fs::write(folder.join("src").join(file), source).unwrap();
 }
