@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::contract::{self, Phase};
 use crate::exit;
 use crate::http::{Admission, Answer, Head, Scanned, admit, scan};
-use crate::runtime::{GivenUp, HandOver, StartOrder, Starting};
+use crate::runtime::{HandOver, StartOrder, Starting};
 use coldpath_trace_format::emit::{MonoNanos, fault};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -85,7 +85,7 @@ enum Runtime {
     Failed {
         message: String,
         /// One that was given up and may still come to its end.
-        late: Option<GivenUp>,
+        late: Option<Starting>,
     },
 }
 
@@ -139,11 +139,9 @@ impl Loop {
                 match outcome {
                     Some(Ok(())) => return true,
                     Some(Err(message)) => self.runtime_failed(message),
-                    None if *give_up_at <= now => {
-                        // Its outcome may come at this very moment: then the pipe says so.
-                        if let Some(given_up) = starting.give_up() {
-                            self.runtime_given_up(given_up);
-                        }
+                    // Its outcome may come at this very moment: then the pipe says so.
+                    None if *give_up_at <= now && starting.give_up() => {
+                        self.runtime_given_up();
                     }
                     None => {}
                 }
@@ -399,11 +397,14 @@ impl Loop {
 
     /// A start that hangs (a state or trace directory that does not answer, say)
     /// counts as failed; should it come to its end later, it finds nothing to serve.
-    fn runtime_given_up(&mut self, given_up: GivenUp) {
+    fn runtime_given_up(&mut self) {
+        let given_up = std::mem::replace(&mut self.runtime, Runtime::Idle { at: None });
         let timeout_ms = self.config.start.timeout.as_millis();
         self.runtime_failed(format!("it was not ready within {timeout_ms} ms"));
-        if let Runtime::Failed { late, .. } = &mut self.runtime {
-            *late = Some(given_up);
+        if let (Runtime::Failed { late, .. }, Runtime::Starting(starting, _)) =
+            (&mut self.runtime, given_up)
+        {
+            *late = Some(starting);
         }
     }
 
@@ -460,7 +461,7 @@ impl Loop {
             // The runtime's thread closed its telemetry when it failed.
             Runtime::Failed { late, .. } => {
                 if let Some(late) = late {
-                    late.end();
+                    late.end_given_up();
                 }
                 ExitCode::from(exit::REFUSED)
             }

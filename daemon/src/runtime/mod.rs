@@ -34,7 +34,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 pub(crate) use server::App;
-pub(crate) use starting::{GivenUp, Starting};
+pub(crate) use starting::Starting;
 use starting::{Progress, Shared, Why};
 
 /// What the bootstrap loop hands over when the runtime is ready.

@@ -83,21 +83,6 @@ impl Shared {
     }
 }
 
-/// A runtime that was not ready in time. Its thread may hang for ever, or come to
-/// an end of its own.
-#[derive(Debug)]
-pub(crate) struct GivenUp {
-    shared: Arc<Shared>,
-}
-
-impl GivenUp {
-    /// Ends what it may have started, at once, and closes its trace.
-    pub(crate) fn end(self) {
-        children::kill();
-        self.shared.telemetry().close();
-    }
-}
-
 impl AsFd for Starting {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ready.as_fd()
@@ -128,12 +113,17 @@ impl Starting {
         })
     }
 
-    /// Gives the runtime up while it starts; the loop goes on without it. `None`
+    /// Gives the runtime up while it starts; the loop goes on without it. `false`
     /// when its outcome came first.
-    pub(crate) fn give_up(&self) -> Option<GivenUp> {
-        self.shared.give_up(Why::Late).then(|| GivenUp {
-            shared: Arc::clone(&self.shared),
-        })
+    pub(crate) fn give_up(&self) -> bool {
+        self.shared.give_up(Why::Late)
+    }
+
+    /// Ends what a runtime that was given up may have started, at once, and closes
+    /// its trace: its thread may hang for ever, or come to an end of its own.
+    pub(crate) fn end_given_up(self) {
+        children::kill();
+        self.shared.telemetry().close();
     }
 
     /// Stops the daemon while the runtime starts: it ends what it began, in bounded
