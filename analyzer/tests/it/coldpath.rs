@@ -293,3 +293,16 @@ fn every_spelling_of_the_same_trace_gives_the_same_report() {
         assert_eq!(whole(valid(name)), expected, "{name}");
     }
 }
+
+#[test]
+fn a_request_without_a_channel_belongs_to_the_attempt_that_started_last_before_its_end() {
+    let report = report([fixture("coldpath/valid/adopted.jsonl")]);
+    let items = report["runs"]["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2);
+    assert_eq!(items[0]["failure"], Value::Null);
+    let failure = items[1]["failure"].as_str().unwrap();
+    assert!(
+        failure.contains("the session request failed: gone"),
+        "{failure}"
+    );
+}

@@ -5,6 +5,7 @@ use coldpath_analyzer::stats::hodges_lehmann::shift;
 use coldpath_analyzer::stats::order_interval::{OrderInterval, order_interval};
 use coldpath_analyzer::stats::quantile::{Definition, quantile, sorted};
 use coldpath_analyzer::stats::variance::variance_share;
+use coldpath_analyzer::stats::within::{holm, within};
 use serde_json::Value;
 
 fn goldens(name: &str) -> Vec<Value> {
@@ -113,5 +114,27 @@ fn variance_shares_are_numpys() {
         .collect();
     for (part, share) in parts.iter().zip(golden["shares"].as_array().unwrap()) {
         close(variance_share(part, &total).unwrap(), share, "share");
+    }
+}
+
+#[test]
+fn correlations_within_groups_are_partial_correlations() {
+    for golden in goldens("within") {
+        for case in golden["cases"].as_array().unwrap() {
+            let groups = numbers(&case["groups"]);
+            let (x, y) = (numbers(&case["x"]), numbers(&case["y"]));
+            let values: Vec<(usize, f64, f64)> = groups
+                .iter()
+                .zip(x.iter().zip(&y))
+                .map(|(group, (x, y))| (group.to_string().parse().unwrap(), *x, *y))
+                .collect();
+            let found = within(&values).unwrap();
+            close(found.pearson, &case["pearson"], "r");
+            close(found.p, &case["p"], "p");
+        }
+        let adjusted = holm(&numbers(&golden["raw"]));
+        for (found, expected) in adjusted.iter().zip(golden["holm"].as_array().unwrap()) {
+            close(*found, expected, "Holm");
+        }
     }
 }
