@@ -100,7 +100,7 @@ impl HealthRecord {
         stage.set(keys::HTTP_METHOD, request.method);
         stage.set(keys::HTTP_ROUTE, "/health");
         if invalid {
-            stage.event("traceparent.invalid");
+            stage.event_at("traceparent.invalid", request.began);
         }
         let context = stage.context();
         stage.end_at(self.flushed);

@@ -188,11 +188,18 @@ impl Stage {
         }
     }
 
-    /// Adds a point in time.
+    /// Adds a point in time: now.
     pub fn event(&mut self, name: &'static str) {
+        if self.live.is_some() {
+            self.event_at(name, MonoNanos::now());
+        }
+    }
+
+    /// Adds a point in time that was read before, on the same clock.
+    pub fn event_at(&mut self, name: &'static str, at: MonoNanos) {
         if let Some(live) = &mut self.live {
-            let now = live.anchor.wall_at(MonoNanos::now()).to_system_time();
-            live.span.add_event_with_timestamp(name, now, Vec::new());
+            let at = live.anchor.wall_at(at).to_system_time();
+            live.span.add_event_with_timestamp(name, at, Vec::new());
         }
     }
 
