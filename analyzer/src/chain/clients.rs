@@ -90,7 +90,7 @@ fn sessions_below<'a, 's>(
     let values = spans.flat_map(|span: &SpanIndex| {
         let span = lens.data.span(*span);
         let events = span
-            .events
+            .events()
             .iter()
             .filter_map(move |event| attribute(&event.attributes, key));
         span.attribute(key).into_iter().chain(events)

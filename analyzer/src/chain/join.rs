@@ -46,7 +46,7 @@ fn apply<'a>(
             .iter()
             .find_map(|span| Some((process, event_text(lens, *span, event, key)?))),
         Join::Link { of } => spans(of).iter().find_map(|span| {
-            let links = lens.data.span(*span).links.iter();
+            let links = lens.data.span(*span).links().iter();
             let mut targets = links.filter_map(|link| lens.data.find(link.trace, link.span));
             targets.find_map(|target| Some((process, lens.text(target, channel_key)?)))
         }),
@@ -76,7 +76,7 @@ fn event_text<'a>(lens: &Lens<'a>, span: SpanIndex, event: &str, key: &str) -> O
     let mut events = lens
         .data
         .span(span)
-        .events
+        .events()
         .iter()
         .filter(|found| found.name == event);
     events.find_map(|found| match attribute(&found.attributes, key)? {

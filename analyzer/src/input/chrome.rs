@@ -331,8 +331,7 @@ fn add_spans(pieces: Vec<Piece>, batch: &mut Batch) {
             message: None,
             interval,
             attributes: piece.attributes,
-            events: Box::default(),
-            links: Box::default(),
+            extra: None,
             resource,
         });
     }

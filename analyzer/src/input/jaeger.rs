@@ -11,7 +11,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::problems::{Code, Place};
-use crate::trace::span::{Attributes, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value};
+use crate::trace::span::{
+    Attributes, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value,
+};
 
 use super::batch::Batch;
 use super::lenient::{List, Pairs, Scalar, Text};
@@ -186,8 +188,7 @@ fn add_span(
         message: None,
         interval,
         attributes: attributes.into(),
-        events: Box::default(),
-        links: links.into(),
+        extra: Extra::of(Vec::new(), links),
         resource,
     });
 }

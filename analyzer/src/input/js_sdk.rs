@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::problems::Place;
 use crate::trace::names::Names;
-use crate::trace::span::{Attributes, Event, Link, Span, SpanId, Status, TraceId, Value};
+use crate::trace::span::{Attributes, Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
 
 use super::batch::Batch;
 use super::lenient::{Id, List, Pairs, Scalar, Text};
@@ -116,7 +116,7 @@ pub fn read_span(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), St
         name: names.intern(&event.name.0),
         attributes: keep(event.attributes.0, names),
     });
-    let events: Box<[Event]> = events.collect();
+    let events: Vec<Event> = events.collect();
     let links = span.links.0.iter().filter_map(|link| {
         Some(Link {
             trace: TraceId(link.context.trace_id.bytes()?),
@@ -146,8 +146,7 @@ pub fn read_span(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), St
         message,
         interval,
         attributes,
-        events,
-        links,
+        extra: Extra::of(events, links),
         resource,
     });
     Ok(())

@@ -10,9 +10,17 @@ use crate::trace::span::{Attributes, ResourceIndex, Value};
 
 use super::batch::Batch;
 
+/// Spans after whose taking the emptied part of a batch is given back.
+const GIVE_BACK: usize = 65_536;
+
 impl Batch {
     /// Takes over everything that `other` holds.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, mut other: Self) {
+        if self.holdings() == 0 && self.problems.is_empty() {
+            std::mem::swap(self, &mut other);
+            self.counts = sum(self.counts, other.counts);
+            return;
+        }
         let texts = self.names.take_over(&other.names);
         let retold = |symbol: Symbol| texts[symbol.place()];
         let mut resources = Vec::with_capacity(other.resources.len());
@@ -20,14 +28,19 @@ impl Batch {
             retell(&mut resource.attributes, &texts);
             resources.push(self.resource(resource.attributes));
         }
-        self.spans.reserve(other.spans.len());
-        for mut span in other.spans {
+        self.spans.reserve_exact(other.spans.len());
+        let mut left = other.spans;
+        while let Some(mut span) = left.pop() {
+            // What was taken is given back, so that no span is held twice for long.
+            if left.len().is_multiple_of(GIVE_BACK) {
+                left.shrink_to_fit();
+            }
             span.name = retold(span.name);
             span.message = span.message.map(retold);
             let ResourceIndex(resource) = span.resource;
             span.resource = resources[resource as usize];
             retell(&mut span.attributes, &texts);
-            for event in &mut span.events {
+            for event in span.extra.iter_mut().flat_map(|extra| &mut extra.events) {
                 event.name = retold(event.name);
                 retell(&mut event.attributes, &texts);
             }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::problems::{Code, Place};
 use crate::trace::names::{Names, Symbol};
 use crate::trace::span::{
-    Attributes, Event, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value,
+    Attributes, Event, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value,
 };
 use crate::units::{Interval, Timestamp};
 
@@ -191,7 +191,7 @@ fn keep_span(
         name: batch.names.intern(&event.name.0),
         attributes: keep_attributes(event.attributes.0, place, batch),
     });
-    let events: Box<[Event]> = events.collect();
+    let events: Vec<Event> = events.collect();
     let links = span.links.0.iter().filter_map(|link| {
         Some(Link {
             trace: TraceId(link.trace_id.bytes()?),
@@ -206,8 +206,7 @@ fn keep_span(
         status,
         message,
         interval,
-        links: links.collect(),
-        events,
+        extra: Extra::of(events, links.collect()),
         attributes: keep_attributes(span.attributes.0, place, batch),
         resource,
     })

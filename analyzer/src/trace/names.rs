@@ -3,19 +3,27 @@
 //! so that no trace can be made to collide.
 
 use std::hash::BuildHasher as _;
+use std::num::NonZeroU32;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// A text of a [`Names`]; comparable only within the same one, and by identity:
 /// the order of symbols is the order of reading and must never be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Symbol(u32);
+pub struct Symbol(NonZeroU32);
 
 impl Symbol {
     /// Its place among the texts of its collection.
     #[must_use]
     pub fn place(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
+    }
+
+    /// The symbol at a place. 2^32 different texts do not fit into memory with
+    /// their spans.
+    fn at(place: usize) -> Self {
+        let number = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
+        Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MAX))
     }
 }
 
@@ -35,8 +43,7 @@ impl Names {
         if let Some(symbol) = self.find(text) {
             return symbol;
         }
-        // 2^32 different texts do not fit into memory with their spans.
-        let symbol = Symbol(u32::try_from(self.ends.len()).unwrap_or(u32::MAX));
+        let symbol = Symbol::at(self.ends.len());
         self.buffer.push_str(text);
         self.ends.push(self.buffer.len());
         let hash = self.hasher.hash_one(text);
@@ -63,8 +70,7 @@ impl Names {
 
     /// All texts, in the order of their symbols.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let symbols = (0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX)).map(Symbol);
-        symbols.map(|symbol| self.text(symbol))
+        (0..self.ends.len()).map(|place| self.text(Symbol::at(place)))
     }
 }
 

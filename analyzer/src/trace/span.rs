@@ -113,6 +113,28 @@ pub struct Link {
     pub span: SpanId,
 }
 
+/// What few spans have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extra {
+    /// Events, in source order.
+    pub events: Box<[Event]>,
+    /// Links, in source order.
+    pub links: Box<[Link]>,
+}
+
+impl Extra {
+    /// Events and links, where there are any.
+    #[must_use]
+    pub fn of(events: Vec<Event>, links: Vec<Link>) -> Option<Box<Self>> {
+        (!(events.is_empty() && links.is_empty())).then(|| {
+            Box::new(Self {
+                events: events.into(),
+                links: links.into(),
+            })
+        })
+    }
+}
+
 /// One named interval of work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
@@ -132,10 +154,8 @@ pub struct Span {
     pub interval: Interval,
     /// Attributes.
     pub attributes: Attributes,
-    /// Events, in source order.
-    pub events: Box<[Event]>,
-    /// Links, in source order.
-    pub links: Box<[Link]>,
+    /// Events and links; most spans have neither.
+    pub extra: Option<Box<Extra>>,
     /// Who produced it.
     pub resource: ResourceIndex,
 }
@@ -145,6 +165,18 @@ impl Span {
     #[must_use]
     pub fn attribute(&self, key: Symbol) -> Option<Value> {
         attribute(&self.attributes, key)
+    }
+
+    /// Events, in source order.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.events)
+    }
+
+    /// Links, in source order.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.links)
     }
 
     /// First instant.
