@@ -27,7 +27,7 @@ pub fn object(data: &[u8]) {
         let labels = labels(&graph, &image, &presence);
         let roots = entry_roots(&image, &graph);
         let reached = walk(&graph, &roots, &Cut::new());
-        for index in roots {
+        for index in 0..graph.functions.list.len() {
             let _ = labels.words(&graph, &reached.route(index));
         }
     }

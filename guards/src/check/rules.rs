@@ -15,7 +15,7 @@ use crate::packages::{self, Routes};
 use crate::policy::{Date, Denied, DenyRule, StartPath, Unmatched};
 use crate::present::Judge;
 use crate::reachable::{
-    Graph, Labels, Source, Walk, build as build_graph, entry_roots, judge as judge_reachable,
+    Graph, Labels, Node, Source, Walk, build as build_graph, entry_roots, judge as judge_reachable,
     labels, walk,
 };
 
@@ -272,7 +272,7 @@ fn roots_of(
     graph: &Graph,
     labels: &Labels,
     found: &mut Vec<Finding>,
-) -> Vec<usize> {
+) -> Vec<Node> {
     if path.roots.is_empty() {
         let roots = entry_roots(&seen.image, graph);
         if graph.functions.at(seen.image.entry).is_none() {
@@ -286,7 +286,7 @@ fn roots_of(
         if named.is_empty() {
             found.push(root_missing(name));
         }
-        roots.extend(named);
+        roots.extend(named.into_iter().map(Node::Function));
     }
     roots
 }

@@ -137,7 +137,8 @@ impl Graph {
         self.follow(self.pieces[index], end, found);
     }
 
-    fn follow(&self, from: u64, to: u64, found: &mut Vec<Node>) {
+    /// Nodes that the pointers in a range of addresses lead to.
+    pub(super) fn follow(&self, from: u64, to: u64, found: &mut Vec<Node>) {
         let first = self
             .pointers
             .partition_point(|pointer| pointer.place < from);
@@ -153,7 +154,8 @@ impl Graph {
         }
     }
 
-    fn lead_to(&self, address: u64, found: &mut Vec<Node>) {
+    /// The node that holds `address`.
+    pub(super) fn lead_to(&self, address: u64, found: &mut Vec<Node>) {
         if let Some(index) = self.functions.at(address) {
             found.push(Node::Function(index));
         } else {

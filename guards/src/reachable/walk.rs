@@ -1,7 +1,7 @@
 //! The walk: breadth first, so that the first way found is a shortest one.
 
 use super::graph::{Graph, Node};
-use crate::binary::{Image, Pointer};
+use crate::binary::Image;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Edges that are not taken: pairs of functions by index.
@@ -16,19 +16,19 @@ pub(crate) struct Walk {
     pub(crate) indirect: u64,
 }
 
-/// Functions that run before anything else: the entry, and those that the loader or
-/// the C library calls by table.
-pub(crate) fn entry_roots(image: &Image<'_>, graph: &Graph) -> Vec<usize> {
-    const TABLES: [&str; 3] = [".preinit_array", ".init_array", ".fini_array"];
-    let mut roots: Vec<usize> = graph.functions.at(image.entry).into_iter().collect();
+/// Where a program starts: its entry, the functions that the loader or the C library
+/// calls by table, and what initial thread-local data points to, which code finds by an
+/// offset and not by an address.
+pub(crate) fn entry_roots(image: &Image<'_>, graph: &Graph) -> Vec<Node> {
+    const TABLES: [&str; 4] = [".preinit_array", ".init_array", ".fini_array", ".tdata"];
+    let mut roots = Vec::new();
+    graph.lead_to(image.entry, &mut roots);
     for section in &image.sections {
         if [".init", ".fini"].contains(&section.name.as_str()) {
-            roots.extend(graph.functions.at(section.address));
+            graph.lead_to(section.address, &mut roots);
         }
         if TABLES.contains(&section.name.as_str()) {
-            let listed = |pointer: &&Pointer| section.contains(pointer.place);
-            let targets = graph.pointers.iter().filter(listed);
-            roots.extend(targets.filter_map(|pointer| graph.functions.at(pointer.target)));
+            graph.follow(section.address, section.end(), &mut roots);
         }
     }
     roots.sort_unstable();
@@ -37,7 +37,7 @@ pub(crate) fn entry_roots(image: &Image<'_>, graph: &Graph) -> Vec<usize> {
 }
 
 /// Walks from `roots` without the edges of `cut`.
-pub(crate) fn walk(graph: &Graph, roots: &[usize], cut: &Cut) -> Walk {
+pub(crate) fn walk(graph: &Graph, roots: &[Node], cut: &Cut) -> Walk {
     let mut state = Walk {
         functions: vec![None; graph.functions.list.len()],
         pieces: vec![None; graph.pieces.len()],
@@ -45,10 +45,8 @@ pub(crate) fn walk(graph: &Graph, roots: &[usize], cut: &Cut) -> Walk {
     };
     let mut open = VecDeque::new();
     for root in roots {
-        if state.functions[*root].is_none() {
-            state.functions[*root] = Some(Node::Function(*root));
-            open.push_back(Node::Function(*root));
-        }
+        *state.slot(*root) = Some(*root);
+        open.push_back(*root);
     }
     let mut found = Vec::new();
     while let Some(node) = open.pop_front() {
@@ -68,10 +66,7 @@ pub(crate) fn walk(graph: &Graph, roots: &[usize], cut: &Cut) -> Walk {
             {
                 continue;
             }
-            let slot = match next {
-                Node::Function(index) => &mut state.functions[*index],
-                Node::Piece(index) => &mut state.pieces[*index],
-            };
+            let slot = state.slot(*next);
             if slot.is_none() {
                 *slot = Some(node);
                 open.push_back(*next);
@@ -82,6 +77,13 @@ pub(crate) fn walk(graph: &Graph, roots: &[usize], cut: &Cut) -> Walk {
 }
 
 impl Walk {
+    fn slot(&mut self, node: Node) -> &mut Option<Node> {
+        match node {
+            Node::Function(index) => &mut self.functions[index],
+            Node::Piece(index) => &mut self.pieces[index],
+        }
+    }
+
     /// Whether function `index` was reached.
     pub(crate) fn reaches(&self, index: usize) -> bool {
         self.functions[index].is_some()
