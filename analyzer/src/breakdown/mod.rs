@@ -9,4 +9,5 @@ pub mod client;
 pub mod drill;
 pub mod partition;
 pub mod self_time;
+mod stages;
 pub mod windows;

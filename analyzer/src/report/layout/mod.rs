@@ -1,17 +1,15 @@
 //! The report laid out in sections, before it is drawn as a table or Markdown.
 
+mod windows;
+
 use std::fmt::Write as _;
 
-use crate::breakdown::client;
 use crate::units::Nanos;
 
 use super::covariates::Covariate;
-use super::findings::parts_of;
-use super::numbers::{NONE, amount, coefficient, escape, or_none, percent, signed_time, time};
+use super::numbers::{NONE, amount, coefficient, escape, or_none};
 use super::paths::{PathReport, PathValue};
-use super::{
-    Amount, CohortReport, Comparison, DrillReport, MetricReport, Report, StageReport, WindowReport,
-};
+use super::{Amount, CohortReport, Comparison, MetricReport, Report};
 
 /// Rows of equally many cells; the first cell names the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,14 +43,14 @@ pub fn sections(report: &Report) -> Vec<Section> {
     }
     all.extend(report.cohorts.iter().map(cohort));
     all.extend(comparisons(&report.comparisons));
-    let drills = report.drill_through.iter().map(drill);
-    let mut windows = report.windows.iter().map(window);
-    all.extend(windows.next());
+    let drills = report.drill_through.iter().map(windows::drill);
+    let mut breakdowns = report.windows.iter().map(windows::window);
+    all.extend(breakdowns.next());
     all.extend(drills);
-    all.extend(windows);
-    all.extend(groups(report));
-    all.extend(scheduler(report));
-    all.extend(correlations(report));
+    all.extend(breakdowns);
+    all.extend(windows::groups(report));
+    all.extend(windows::scheduler(report));
+    all.extend(windows::correlations(report));
     all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
@@ -216,232 +214,7 @@ fn metric_row(metric: &MetricReport) -> Vec<String> {
     ]
 }
 
-fn window(window: &WindowReport) -> Section {
-    let show = |value: Option<Nanos>| or_none(value, |value| time(value, window.quantum));
-    let row = |stage: &StageReport| {
-        let mut name = escape(&stage.name);
-        if stage.n_present < stage.n && stage.name != window.unattributed.name {
-            let _ = write!(name, " ({}/{})", stage.n_present, stage.n);
-        }
-        vec![
-            name,
-            show(stage.p50),
-            show(stage.p95),
-            show(stage.max),
-            or_none(stage.share_p50, percent),
-            show(stage.p50_attribution),
-            or_none(stage.variance_share, percent),
-            or_none(stage.p95_excess, |value| signed_time(value, window.quantum)),
-        ]
-    };
-    let mut rows: Vec<_> = window.stages.iter().map(row).collect();
-    if !window.stages.is_empty() {
-        rows.push(row(&window.unattributed));
-    }
-    let sum = |value: &dyn Fn(&StageReport) -> Option<Nanos>| {
-        let parts: Option<Vec<i64>> = window
-            .stages
-            .iter()
-            .chain([&window.unattributed])
-            .map(|stage| value(stage).map(|time| time.0))
-            .collect();
-        parts.map(|parts| Nanos(parts.iter().sum()))
-    };
-    rows.push(vec![
-        "total".to_owned(),
-        show(window.total.p50),
-        show(window.total.p95),
-        show(window.total.max),
-        percent(1.0),
-        show(sum(&|stage| stage.p50_attribution)),
-        if window.unattributed.variance_share.is_some() {
-            percent(1.0)
-        } else {
-            NONE.to_owned()
-        },
-        or_none(sum(&|stage| stage.p95_excess), |value| {
-            signed_time(value, window.quantum)
-        }),
-    ]);
-    let grid = Grid {
-        head: head(&[
-            "stage",
-            "P50",
-            "P95",
-            "max",
-            "share",
-            "P50 runs",
-            "variance",
-            "slow runs",
-        ]),
-        rows,
-    };
-    Section {
-        title: if window.runs == window.n {
-            format!("{} (n = {})", window.title, window.n)
-        } else {
-            format!(
-                "{} (n = {} in {} runs)",
-                window.title, window.n, window.runs
-            )
-        },
-        lines: Vec::new(),
-        grid: Some(grid),
-        notes: Vec::new(),
-    }
-}
-
 /// Where the time of each stage went; the client's window repeats the request's.
-fn scheduler(report: &Report) -> Option<Section> {
-    let mut rows = Vec::new();
-    for window in report
-        .windows
-        .iter()
-        .filter(|window| window.name != client::WINDOW)
-    {
-        let show = |value| time(value, window.quantum);
-        for stage in &window.stages {
-            let Some(sched) = &stage.sched else { continue };
-            let name = format!("{} / {}", escape(&window.name), escape(&stage.name));
-            rows.push(match (&sched.from, parts_of(sched)) {
-                // Another process's times are not parts of this stage: only their
-                // proportions say what is waited for.
-                (Some(from), Some(parts)) => {
-                    let [cpu, runq, blocked] = parts.map(percent);
-                    vec![name, escape(from), cpu, runq, blocked]
-                }
-                _ => vec![
-                    name,
-                    "itself".to_owned(),
-                    show(sched.cpu),
-                    show(sched.runq),
-                    show(sched.blocked),
-                ],
-            });
-        }
-    }
-    (!rows.is_empty()).then(|| Section {
-        title: "On a processor, waiting for one, blocked (P50 of the thread that ran it)"
-            .to_owned(),
-        lines: Vec::new(),
-        grid: Some(Grid {
-            head: head(&["window / stage", "of", "running", "waiting", "blocked"]),
-            rows,
-        }),
-        notes: Vec::new(),
-    })
-}
-
-fn drill(drill: &DrillReport) -> Section {
-    let show = |value: Option<Nanos>| or_none(value, |value| time(value, drill.quantum));
-    let mut rows: Vec<_> = drill
-        .phases
-        .iter()
-        .map(|phase| {
-            let place = or_none(phase.placed, |[low, high]| {
-                format!(
-                    "{} … {}",
-                    time(low, drill.quantum),
-                    time(high, drill.quantum)
-                )
-            });
-            vec![
-                escape(&phase.name),
-                show(phase.p50),
-                or_none(phase.share, percent),
-                place,
-            ]
-        })
-        .collect();
-    rows.push(vec![
-        "uncovered".to_owned(),
-        show(drill.uncovered.p50),
-        or_none(drill.uncovered.share, percent),
-        NONE.to_owned(),
-    ]);
-    let placed = drill.phases.iter().any(|phase| phase.placed.is_some());
-    let note = "placed: the source has no start times; phases are laid out from the end, and the interval says how far off that can be";
-    Section {
-        title: format!(
-            "What covers {} (from {}, n = {})",
-            escape(&drill.stage),
-            escape(&drill.explained_by),
-            drill.n
-        ),
-        lines: Vec::new(),
-        grid: Some(Grid {
-            head: head(&["phase", "P50", "share", "placed"]),
-            rows,
-        }),
-        notes: if placed {
-            vec![note.to_owned()]
-        } else {
-            Vec::new()
-        },
-    }
-}
-
-fn groups(report: &Report) -> Option<Section> {
-    let row = |group: &super::GroupReport| {
-        let quantum = report
-            .windows
-            .iter()
-            .find(|window| window.name == group.of)
-            .map_or(Nanos(1), |window| window.quantum);
-        vec![
-            group.title.clone(),
-            group.of.clone(),
-            or_none(group.p50, |value| time(value, quantum)),
-            or_none(group.share_p50, percent),
-        ]
-    };
-    let rows: Vec<_> = report.groups.iter().map(row).collect();
-    let grid = (!rows.is_empty()).then(|| Grid {
-        head: head(&["group", "of", "P50", "share"]),
-        rows,
-    })?;
-    Some(Section {
-        title: "Groups".to_owned(),
-        lines: Vec::new(),
-        grid: Some(grid),
-        notes: Vec::new(),
-    })
-}
-
-fn correlations(report: &Report) -> Option<Section> {
-    let window = report.windows.first()?;
-    let rows: Vec<_> = window
-        .stages
-        .iter()
-        .chain([&window.unattributed])
-        .map(|stage| {
-            let found = &stage.correlation;
-            let interval = or_none(found.pearson_ci, |[low, high]| {
-                format!("{} … {}", coefficient(low), coefficient(high))
-            });
-            let slope = or_none(found.slope, coefficient);
-            let reason = found.reason.clone().unwrap_or_default();
-            vec![
-                escape(&stage.name),
-                or_none(found.pearson, coefficient),
-                interval,
-                or_none(found.spearman, coefficient),
-                slope,
-                reason,
-            ]
-        })
-        .collect();
-    Some(Section {
-        title: format!("Correlation with {}", window.unattributed.correlation.with),
-        lines: Vec::new(),
-        grid: Some(Grid {
-            head: head(&["stage", "Pearson", "95 % interval", "Spearman", "slope", ""]),
-            rows,
-        }),
-        notes: Vec::new(),
-    })
-}
-
 fn cohort(cohort: &CohortReport) -> Section {
     metrics(
         &format!("Cohort {} (n = {})", escape(&cohort.name), cohort.n),
