@@ -13,6 +13,7 @@ mod cli;
 mod cohorts;
 mod coldpath;
 mod expected_findings;
+mod findings;
 mod formats;
 mod fuzz_corpus;
 mod known_bad;

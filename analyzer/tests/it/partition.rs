@@ -11,7 +11,13 @@ fn inputs() -> Vec<PathBuf> {
     for folder in ["qwen-serve-0.24.4/cold", "qwen-serve-0.24.4/scenarios"] {
         found.extend(entries(&fixture(folder)));
     }
-    for folder in ["coldpath/valid", "coldpath/invalid", "known-bad", "formats"] {
+    for folder in [
+        "coldpath/valid",
+        "coldpath/invalid",
+        "known-bad",
+        "formats",
+        "findings",
+    ] {
         found.extend(entries(&fixture(folder)));
     }
     found
