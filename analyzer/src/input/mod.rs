@@ -24,7 +24,7 @@ pub mod split;
 
 use std::io::Read;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
 
 use sha2::{Digest, Sha256};
@@ -214,8 +214,18 @@ fn read_on_threads(
     let receiver = Mutex::new(receiver);
     let (outcome, batches) = thread::scope(|scope| {
         let work = || read_received(file, &receiver);
-        let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(work)).collect();
-        let outcome = send_blocks(first, &mut blocks, sender);
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let readers: Vec<_> = (0..READERS).filter_map(start).collect();
+        // Where the system has no thread to give, this one reads.
+        let outcome = if readers.is_empty() {
+            each_block(first, &mut blocks, |block| {
+                read_block(file, block, batch);
+                true
+            })
+        } else {
+            each_block(first, &mut blocks, |block| sender.send(block).is_ok())
+        };
+        drop(sender);
         let batches: Vec<_> = readers.into_iter().map(ScopedJoinHandle::join).collect();
         (outcome, batches)
     });
@@ -231,21 +241,20 @@ fn read_on_threads(
     }
 }
 
-/// Sends all blocks until there are none, or none that can be cut.
-fn send_blocks(
+/// Gives all blocks to `take` until there are none, none that can be cut, or
+/// none are taken: readers end only in a panic that their join shows.
+fn each_block(
     first: Block,
     blocks: &mut Blocks<&mut dyn Read>,
-    sender: SyncSender<Block>,
+    mut take: impl FnMut(Block) -> bool,
 ) -> std::io::Result<Next> {
     let mut next = Next::Block(first);
     while let Next::Block(block) = next {
-        // Readers end only after the sender, or in a panic that their join shows.
-        if sender.send(block).is_err() {
+        if !take(block) {
             return Ok(Next::End);
         }
         next = blocks.next_block()?;
     }
-    drop(sender);
     Ok(next)
 }
 

@@ -291,6 +291,9 @@ fn run_report(lens: &Lens<'_>, row: &Row<'_>) -> RunReport {
 
 /// Session profiles whose session is one of a run's.
 fn profile_joins(lens: &Lens<'_>, runs: &[Run<'_>]) -> Joins {
+    if lens.data.session_profiles.is_empty() && lens.data.profiles.is_empty() {
+        return Joins::default();
+    }
     let sessions: BTreeSet<&str> = runs
         .iter()
         .flat_map(|run| clients::sessions_of(lens, run))

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use crate::input::InputFile;
 use crate::model::lens::Lens;
 use crate::problems::{Code, Problems, Tally};
+use crate::trace::names::Symbol;
+use crate::trace::span::attribute;
 
 use super::{Input, PlaceReport, ProblemReport, Provenance, Records};
 
@@ -13,13 +15,14 @@ pub(super) fn provenance(lens: &Lens<'_>, command: &[String], files: &[InputFile
     use coldpath_trace_format::attributes::{SERVICE_NAME, SERVICE_VERSION};
     let mut versions = BTreeSet::new();
     let names = &lens.data.names;
+    let (name_key, version_key) = (names.find(SERVICE_NAME), names.find(SERVICE_VERSION));
     for resource in &lens.data.resources {
-        let text = |key: &str| {
-            let value = crate::trace::span::attribute(&resource.attributes, names.find(key)?)?;
+        let text = |key: Option<Symbol>| {
+            let value = attribute(&resource.attributes, key?)?;
             lens.data.text(value)
         };
-        if let (Some(name), Some(version)) = (text(SERVICE_NAME), text(SERVICE_VERSION)) {
-            versions.insert(format!("{name} {version}"));
+        if let (Some(name), Some(version)) = (text(name_key), text(version_key)) {
+            versions.insert((name, version));
         }
     }
     let own = format!("analyze {}", env!("CARGO_PKG_VERSION"));
@@ -34,7 +37,13 @@ pub(super) fn provenance(lens: &Lens<'_>, command: &[String], files: &[InputFile
     };
     Provenance {
         command: command.to_vec(),
-        versions: std::iter::once(own).chain(versions).collect(),
+        versions: std::iter::once(own)
+            .chain(
+                versions
+                    .iter()
+                    .map(|(name, version)| format!("{name} {version}")),
+            )
+            .collect(),
         inputs_sha256: files.iter().map(|file| file.sha256.clone()).collect(),
         host: agreed(|manifest| &manifest.host),
         boot_id: agreed(|manifest| &manifest.boot_id),

@@ -21,12 +21,11 @@ pub fn metric(
     definition: Definition,
 ) -> MetricReport {
     let mut samples = Vec::new();
-    let mut reason = None;
     for figure in figures {
         match figure {
             Figure::Value(value) => samples.push(Sample::Value(*value as f64)),
             Figure::Failed => samples.push(Sample::Beyond),
-            Figure::Absent(why) => reason = reason.max(Some(why.to_string())),
+            Figure::Absent(_) => {}
         }
     }
     let values: Vec<f64> = samples
@@ -65,11 +64,20 @@ pub fn metric(
         n_failed,
         above: bound,
         reason: if values.is_empty() {
-            reason.or_else(|| Some(no_value(n_failed)))
+            absence(figures).or_else(|| Some(no_value(n_failed)))
         } else {
             None
         },
     }
+}
+
+/// Of several reasons the alphabetically last, so that no order shows.
+fn absence(figures: &[Figure<'_>]) -> Option<String> {
+    let reasons = figures.iter().filter_map(|figure| match figure {
+        Figure::Absent(why) => Some(why.to_string()),
+        _ => None,
+    });
+    reasons.max()
 }
 
 fn no_value(n_failed: usize) -> String {
