@@ -33,6 +33,8 @@ pub(crate) struct Store {
     /// Held for its lock.
     _lock: File,
     spawned: File,
+    /// The kernel's name of this boot.
+    boot: String,
 }
 
 /// A process by what cannot be taken for another one's.
@@ -83,6 +85,7 @@ impl Store {
         let store = Self {
             _lock: lock,
             spawned,
+            boot: boot.clone(),
         };
         for entry in entries.iter().filter(|_| !survivors.is_empty()) {
             // This daemon may be killed too before they are gone.
@@ -97,7 +100,7 @@ impl Store {
             "{} {} {} {channel}\n",
             leader.pid.as_raw_nonzero(),
             leader.start_ticks,
-            boot_id()
+            self.boot
         );
         (&self.spawned).write_all(line.as_bytes())
     }

@@ -276,6 +276,9 @@ impl Channels {
         let spawn_error =
             |error: std::io::Error| ChannelError::Spawn(format!("{}: {error}", program.display()));
         let (process, pipes) = AgentProcess::spawn(&order, &self.family).map_err(spawn_error)?;
+        // Before anything is waited for, so that a daemon that is killed has noted it;
+        // the agent is busy with its own start meanwhile.
+        self.note(&process, id);
         let token = config.access.token.clone();
         let channel = Channel::connect(id.to_owned(), Rc::clone(&process), pipes, token);
         let watched = Rc::clone(&process);
@@ -288,17 +291,20 @@ impl Channels {
         Ok((channel, stamp.spawned))
     }
 
-    /// Keeps order while an agent lives: its entry in the state file, zombies,
-    /// and the slot when it ends.
-    async fn attend(self: Rc<Self>, channel: Rc<Channel>, process: Rc<AgentProcess>) {
+    /// Notes a started agent in the state file.
+    fn note(&self, process: &AgentProcess, channel: &str) {
         if let Some(identity) = process.identity()
-            && let Err(error) = self.services.store.record(identity, channel.id())
+            && let Err(error) = self.services.store.record(identity, channel)
         {
             crate::log::warn(&format!(
                 "cannot note agent {} in the state directory: {error}",
                 process.pid().as_raw_nonzero()
             ));
         }
+    }
+
+    /// Keeps order while an agent lives: zombies, and the slot when it ends.
+    async fn attend(self: Rc<Self>, channel: Rc<Channel>, process: Rc<AgentProcess>) {
         let exit = loop {
             match tokio::time::timeout(REAP_EVERY, process.ended()).await {
                 Ok(exit) => break exit,
