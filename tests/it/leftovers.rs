@@ -95,6 +95,25 @@ fn what_a_killed_daemon_left_is_named_and_ended_by_the_next() {
 }
 
 #[test]
+fn an_agent_that_was_only_just_started_is_found_by_the_next() {
+    let sandbox = Sandbox::new();
+    let agent = fake_agent("ignore-eof ignore-term");
+    let daemon = sandbox
+        .daemon()
+        .agent(agent)
+        .fault("channel.initialize")
+        .start();
+    daemon.get("/health").expect_status(200);
+    daemon.stderr.wait_for("fault channel.initialize");
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let next = sandbox.daemon().agent(fake_agent("")).start();
+    next.thread_session().expect_status(200);
+    next.stderr.wait_for("survived an earlier daemon");
+    next.stop_cleanly();
+}
+
+#[test]
 fn a_survivor_is_not_forgotten_by_a_daemon_that_is_killed_too() {
     let sandbox = Sandbox::new();
     let agent = logging_agent(&sandbox, "ignore-eof ignore-term");
