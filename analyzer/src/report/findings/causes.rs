@@ -19,6 +19,10 @@ pub(super) fn covariates(report: &Report) -> Vec<Finding> {
 
 fn describe(covariate: &Covariate) -> Option<Finding> {
     let r = covariate.pearson?;
+    // Less of what the runs bring about themselves does not make them slow.
+    if is_mediator(covariate) && r <= 0.0 {
+        return None;
+    }
     let relation = format!(
         "`{}` goes along with `{}` (r = {} within cohorts, n = {})",
         covariate.name,

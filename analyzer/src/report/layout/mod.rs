@@ -147,7 +147,7 @@ fn covariates(report: &Report) -> Option<Section> {
             one.n.to_string(),
             or_none(one.pearson, coefficient),
             or_none(one.spearman, coefficient),
-            or_none(one.p, |p| format!("{p:.3}")),
+            or_none(one.p, p_value),
             one.reason.clone().unwrap_or_default(),
         ]
     };
@@ -164,6 +164,15 @@ fn covariates(report: &Report) -> Option<Section> {
         }),
         notes: vec![note.to_owned()],
     })
+}
+
+/// A p-value to three decimals; one that rounds to 0 is not 0.
+fn p_value(p: f64) -> String {
+    if p < 0.0005 {
+        "< 0.001".to_owned()
+    } else {
+        format!("{p:.3}")
+    }
 }
 
 fn metrics(title: &str, metrics: &[MetricReport]) -> Section {
