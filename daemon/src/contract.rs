@@ -51,7 +51,8 @@ pub(crate) enum Preheat {
 pub(crate) struct StartupFacts {
     pub(crate) process_started_at: String,
     pub(crate) listener_ready_at: String,
-    pub(crate) process_to_listen: Duration,
+    /// Unknown to a process whose parent did not say when it was spawned.
+    pub(crate) process_to_listen: Option<Duration>,
     pub(crate) main_to_listen: Duration,
     pub(crate) uptime: Duration,
     pub(crate) now: String,
@@ -124,7 +125,7 @@ pub(crate) fn status(
             "startup": {
                 "processStartedAt": startup.process_started_at,
                 "listenerReadyAt": startup.listener_ready_at,
-                "processToListenMs": fraction_ms(startup.process_to_listen),
+                "processToListenMs": startup.process_to_listen.map(fraction_ms),
                 "mainToListenMs": fraction_ms(startup.main_to_listen),
                 "preheat": preheat,
             },

@@ -80,6 +80,9 @@ pub struct Startup {
     /// Milliseconds from process start to listener.
     #[serde(default)]
     pub process_to_listen_ms: Option<f64>,
+    /// Milliseconds from the first clock reading of the program to listener.
+    #[serde(default)]
+    pub main_to_listen_ms: Option<f64>,
     /// The agent's start ahead of the first session.
     #[serde(default)]
     pub preheat: Preheat,

@@ -4,7 +4,7 @@ use crate::http::Endpoint;
 use crate::snapshot::Snapshot;
 use crate::view::{self, Screen};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
 /// Prints one look as text. A daemon that is down or refuses is an error.
@@ -30,6 +30,11 @@ pub(crate) fn once(endpoint: &Endpoint, out: &mut impl Write) -> io::Result<()> 
 /// Shows the daemon until `q`, Escape or Ctrl-C. The terminal is given back as it
 /// was, also when drawing fails.
 pub(crate) fn live(endpoint: &Endpoint, every: Duration) -> io::Result<()> {
+    if !io::stdout().is_terminal() {
+        let text =
+            "top draws on a terminal, and stdout is none\nhint: --once prints one look as text";
+        return Err(io::Error::other(text));
+    }
     let mut terminal = ratatui::try_init()?;
     let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let outcome = loop {

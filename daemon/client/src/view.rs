@@ -105,15 +105,16 @@ fn label(name: &'static str) -> Span<'static> {
 }
 
 fn listener(status: &Status) -> String {
-    match (
-        status.daemon.startup.process_to_listen_ms,
-        &status.daemon.startup.process_started_at,
-    ) {
-        (Some(ms), Some(at)) => {
-            format!("{} after process start at {}", milliseconds(ms), plain(at))
-        }
-        (Some(ms), None) => format!("{} after process start", milliseconds(ms)),
-        _ => "unknown".to_owned(),
+    let startup = &status.daemon.startup;
+    let at = startup
+        .process_started_at
+        .as_ref()
+        .map_or_else(String::new, |at| format!(" at {}", plain(at)));
+    match (startup.process_to_listen_ms, startup.main_to_listen_ms) {
+        (Some(ms), _) => format!("{} after process start{at}", milliseconds(ms)),
+        // Whoever started it did not say when: the time before `main` is not known.
+        (None, Some(ms)) => format!("{} after main{at}", milliseconds(ms)),
+        (None, None) => "unknown".to_owned(),
     }
 }
 
@@ -219,6 +220,20 @@ mod tests {
  q quit
 "
         );
+    }
+
+    #[test]
+    fn a_start_that_nobody_timed_counts_from_main() {
+        let body = r#"{"status":"ok","daemon":{"pid":42,"startup":{"processToListenMs":null,"mainToListenMs":0.25}}}"#;
+        let text = draw_at(
+            &Snapshot::of(Ok(Answer {
+                status: 200,
+                body: body.to_owned(),
+            })),
+            80,
+            12,
+        );
+        assert!(text.contains("listener   250 µs after main"), "{text}");
     }
 
     #[test]

@@ -30,6 +30,13 @@ fn bad_arguments_exit_with_2() {
 }
 
 #[test]
+fn without_a_terminal_the_way_out_is_named() {
+    let output = coldpath().arg("top").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--once"));
+}
+
+#[test]
 fn a_daemon_that_is_not_there_exits_with_1_and_says_where() {
     // Bound and dropped: nobody listens on that port now.
     let port = std::net::TcpListener::bind("127.0.0.1:0")

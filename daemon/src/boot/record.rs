@@ -202,7 +202,7 @@ impl BootRecord {
         StartupFacts {
             process_started_at: anchor.wall_at(process).to_iso_millis(),
             listener_ready_at: anchor.wall_at(self.bound).to_iso_millis(),
-            process_to_listen: self.bound.since(process),
+            process_to_listen: self.stamp().map(|stamp| self.bound.since(stamp.spawned)),
             main_to_listen: self.bound.since(self.main),
             uptime: now.since(process),
             // The anchor may be older than a suspend or a step of the clock.

@@ -241,6 +241,13 @@ impl Channels {
             }
             Err(error) => {
                 channel.kill();
+                // What the agent did when it was ended is not its failure.
+                let stopping = self.stopping.get();
+                let error = if stopping {
+                    ChannelError::Stopping
+                } else {
+                    error
+                };
                 Err(failed(error, id, stage))
             }
         }
