@@ -667,7 +667,10 @@ fn the_first_health_is_timed_from_its_own_bytes_to_its_answer() {
         }
         let asked = now();
         used.send_bytes(b"HEAD /health HTTP/1.1\r\n");
-        other.ask(&Request::get("/capabilities")).expect_status(200);
+        // The first may be read in the same turn as the half head, and before it.
+        for _ in 0..3 {
+            other.ask(&Request::get("/capabilities")).expect_status(200);
+        }
         let half = now();
         let rest = format!("Host: localhost:{}\r\n\r\n", daemon.port());
         used.send_bytes(rest.as_bytes());
