@@ -2,19 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+mod admission;
 mod agent_pipes;
 mod agents;
 mod boot;
 mod bootstrap;
+mod context;
 mod kill;
 mod leftovers;
 mod pipeline;
 mod profiles;
 mod readme;
 mod session;
+mod timeline;
 mod traces;
 
-use coldpath_tests::{Client, Daemon, Gate, Request, Sandbox, Watched};
+use coldpath_tests::{Client, Daemon, Gate, Request, Sandbox, Span, Traces, Watched};
+use rustix::time::{ClockId, clock_gettime};
 
 /// `fake-agent` with these words, as a command line for `--agent`.
 pub(crate) fn fake_agent(words: &str) -> String {
@@ -51,4 +55,18 @@ pub(crate) fn gate_word(gate: &Gate, method: &str) -> String {
 pub(crate) fn nth_agent(sandbox: &Sandbox, nth: usize) -> Option<Watched> {
     let pid = sandbox.agent_calls("initialize")[nth]["pid"].as_u64();
     Watched::open(u32::try_from(pid.unwrap()).unwrap())
+}
+
+/// Wall and monotonic clock, nanoseconds.
+pub(crate) fn clocks() -> (u64, u64) {
+    let read = |clock| {
+        let time = clock_gettime(clock);
+        u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap()
+    };
+    (read(ClockId::Realtime), read(ClockId::Monotonic))
+}
+
+/// Requests to make sessions, by start.
+pub(crate) fn session_requests(traces: &Traces) -> Vec<&Span> {
+    traces.named("POST /session")
 }
