@@ -16,6 +16,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// Longest session id that an agent may give. Real ones have 36 bytes.
+const SESSION_ID_MAX_BYTES: usize = 1024;
+
 /// Whether a request wants a session of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -271,6 +274,7 @@ impl Sessions {
                 method: "session/new",
                 detail: error.to_string(),
             })?;
+        self.check_id(&response.session_id)?;
         if !channel.is_live() {
             return Err(ChannelError::Closed {
                 method: "session/new",
@@ -285,6 +289,26 @@ impl Sessions {
         let granted = session.grant(&response.session_id, Outcome::Created);
         self.live.borrow_mut().insert(response.session_id, session);
         Ok(granted)
+    }
+
+    /// An id goes into answers, traces and a table of the live ones.
+    fn check_id(&self, id: &str) -> Result<(), ChannelError> {
+        let detail = if id.is_empty() || id.len() > SESSION_ID_MAX_BYTES {
+            format!(
+                "its sessionId has {} bytes; 1 to {SESSION_ID_MAX_BYTES} are taken",
+                id.len()
+            )
+        } else if id.contains(char::is_control) {
+            "its sessionId holds control characters".to_owned()
+        } else if self.live.borrow().contains_key(id) {
+            "its sessionId is that of a live session".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(ChannelError::Invalid {
+            method: "session/new",
+            detail,
+        })
     }
 
     /// Sessions end with their agent.

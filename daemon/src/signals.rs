@@ -5,6 +5,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+/// A file grew beyond the process's limit; Linux on x86-64 and most others.
+const SIGXFSZ: i32 = 25;
 
 /// The end of a socket pair that a stop signal makes readable.
 #[derive(Debug)]
@@ -19,6 +23,9 @@ impl StopSignal {
         stream.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(SIGTERM, write.try_clone()?)?;
         signal_hook::low_level::pipe::register(SIGINT, write)?;
+        // Caught and ignored: a trace file at the process's size limit then gives a
+        // write error, which loses spans, instead of the end of the daemon.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         Ok(Self { stream })
     }
 

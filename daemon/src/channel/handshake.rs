@@ -4,8 +4,10 @@ use super::error::ChannelError;
 use coldpath_acp::messages::{Implementation, InitializeRequest, PROTOCOL_VERSION};
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::{MonoNanos, Stage, WallNanos};
+use coldpath_trace_format::limits::PROFILE_SUM_TOLERANCE_MS;
 use coldpath_trace_format::profile::handover::StartupProfile;
 use coldpath_trace_format::profile::{ProfileKind, ProfileRecord, round_ms};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -62,21 +64,30 @@ pub(super) fn read(result: &RawValue) -> Result<Map<String, Value>, ChannelError
         method: "initialize",
         detail,
     };
-    let mut response: Map<String, Value> =
+    let response: Used<'_> =
         serde_json::from_str(result.get()).map_err(|error| invalid(error.to_string()))?;
-    match response.get("protocolVersion") {
-        Some(version) if version.as_u64() == Some(PROTOCOL_VERSION.into()) => {}
+    match response.protocol_version.map(RawValue::get) {
+        Some(version) if version.parse() == Ok(PROTOCOL_VERSION) => {}
         Some(version) => {
+            let version: String = version.chars().take(40).collect();
             return Err(invalid(format!(
                 "it speaks ACP version {version}, this daemon speaks {PROTOCOL_VERSION}"
             )));
         }
         None => return Err(invalid("it names no protocolVersion".to_owned())),
     }
-    Ok(match response.remove("_meta") {
-        Some(Value::Object(meta)) => meta,
-        _ => Map::new(),
-    })
+    let meta = response.meta.map(RawValue::get).unwrap_or_default();
+    Ok(serde_json::from_str(meta).unwrap_or_default())
+}
+
+/// The fields of the response that are used; whatever else is in it may be odd.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Used<'a> {
+    #[serde(borrow)]
+    protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 /// When an agent was started and its answer was read.
@@ -94,7 +105,6 @@ pub(super) fn note_profile(
     exchange: Exchange,
     stage: &mut Stage,
 ) -> ProfileRecord {
-    stage.set(keys::STARTUP_COMPLETE, profile.complete);
     for phase in profile.phases.phases() {
         stage.set(
             format!("{}{}_ms", keys::STARTUP_PHASE_PREFIX, phase.name),
@@ -116,13 +126,16 @@ pub(super) fn note_profile(
     let total = profile
         .process_to_response_ms
         .unwrap_or_else(|| profile.phases.sum_ms() + profile.unattributed_ms.unwrap_or(0.0));
+    let waited_ms = exchange.received.since(exchange.spawned).as_nanos() as f64 / 1e6;
     let mut record = ProfileRecord::new(
         ProfileKind::ChannelStartup,
         exchange.spawned_at.as_unix_nanos(),
         total,
         &profile.phases,
     );
-    record.complete = profile.complete;
+    // A start-up that is longer than the wait for it was not measured.
+    record.complete = profile.complete && total <= waited_ms + PROFILE_SUM_TOLERANCE_MS;
+    stage.set(keys::STARTUP_COMPLETE, record.complete);
     record
 }
 
@@ -203,6 +216,12 @@ mod tests {
         ));
         assert!(read(&raw("[]")).is_err());
         assert!(read(&raw("{}")).is_err());
+        let deep = format!(
+            r#"{{"protocolVersion":1,"x":{}1e400{}}}"#,
+            "[".repeat(200),
+            "]".repeat(200)
+        );
+        assert_eq!(read(&raw(&deep)), Ok(Map::new()));
         let odd = r#"{"protocolVersion":1,"agentInfo":{"title":"x"},"authMethods":{},"_meta":[]}"#;
         assert_eq!(read(&raw(odd)), Ok(Map::new()));
     }

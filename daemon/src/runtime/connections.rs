@@ -11,6 +11,9 @@ use tokio::task::AbortHandle;
 
 /// Connections that are served at once.
 const CONNECTIONS_MAX: usize = 256;
+/// Places beyond that, for `/health` alone: requests that take long must not keep a
+/// health check out either.
+const RESERVED_MAX: usize = 32;
 
 /// All open connections, the oldest first.
 #[derive(Debug, Default)]
@@ -66,14 +69,23 @@ impl Drop for InFlight {
     }
 }
 
+/// What there is for one more connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Free,
+    /// For `/health` alone.
+    Reserved,
+    None,
+}
+
 impl Connections {
-    /// Makes room for one more at `now`; `false` when every place is taken by a
+    /// Makes room for one more at `now`; none is left when every place is taken by a
     /// connection whose request is being answered, or may be on its way.
-    pub(super) fn make_room(&self, now: MonoNanos) -> bool {
+    pub(super) fn make_room(&self, now: MonoNanos) -> Room {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.task.is_finished());
         if open.len() < CONNECTIONS_MAX {
-            return true;
+            return Room::Free;
         }
         let idle = (0..open.len())
             .filter(|index| open[*index].requests.are_none_for(SILENCE_MIN, now))
@@ -81,9 +93,14 @@ impl Connections {
         match idle {
             Some(idle) => {
                 open.remove(idle).task.abort();
-                true
+                if open.len() < CONNECTIONS_MAX {
+                    Room::Free
+                } else {
+                    Room::Reserved
+                }
             }
-            None => false,
+            None if open.len() < CONNECTIONS_MAX + RESERVED_MAX => Room::Reserved,
+            None => Room::None,
         }
     }
 
@@ -126,7 +143,7 @@ mod tests {
             let mut all = fill(&connections);
             let busy = all[0].1.begin();
             let later = OPENED.after(2 * SILENCE_MIN);
-            assert!(connections.make_room(later));
+            assert_eq!(connections.make_room(later), Room::Free);
             let (second, _) = all.remove(1);
             assert!(second.await.unwrap_err().is_cancelled());
             assert!(!all[0].0.is_finished());
@@ -139,19 +156,29 @@ mod tests {
         run(async {
             let connections = Connections::default();
             let _all = fill(&connections);
-            assert!(!connections.make_room(OPENED));
-            assert!(connections.make_room(OPENED.after(SILENCE_MIN)));
+            assert_eq!(connections.make_room(OPENED), Room::Reserved);
+            assert_eq!(connections.make_room(OPENED.after(SILENCE_MIN)), Room::Free);
         });
     }
 
     #[test]
-    fn there_is_no_room_when_all_are_busy() {
+    fn when_all_are_busy_there_is_room_for_health_alone_and_then_none() {
         run(async {
             let connections = Connections::default();
             let all = fill(&connections);
             let busy: Vec<_> = all.iter().map(|(_, requests)| requests.begin()).collect();
-            assert!(!connections.make_room(OPENED.after(2 * SILENCE_MIN)));
-            drop(busy);
+            let later = OPENED.after(2 * SILENCE_MIN);
+            let reserved: Vec<_> = (0..RESERVED_MAX)
+                .map(|_| {
+                    assert_eq!(connections.make_room(later), Room::Reserved);
+                    let task = tokio::task::spawn_local(std::future::pending::<()>());
+                    let requests = Requests::new(later);
+                    connections.add(task.abort_handle(), requests.clone());
+                    (task, requests)
+                })
+                .collect();
+            assert_eq!(connections.make_room(later), Room::None);
+            drop((busy, reserved));
         });
     }
 }

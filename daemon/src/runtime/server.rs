@@ -5,7 +5,7 @@
 //! connections, agents ended, then the rest.
 
 use super::body::Budget;
-use super::connections::{Connections, Requests};
+use super::connections::{Connections, Requests, Room};
 use super::requests::{self, Held};
 use super::rewound::{Rewound, Wire};
 use super::{HandOver, session_route};
@@ -180,15 +180,18 @@ impl App {
         loop {
             let accepted = listener.accept().await;
             let now = MonoNanos::now();
-            while !self.connections.make_room(MonoNanos::now()) {
+            let mut room = self.connections.make_room(MonoNanos::now());
+            while room == Room::None {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                room = self.connections.make_room(MonoNanos::now());
             }
             match accepted {
                 Ok((stream, _)) => {
                     // One small answer a write: waiting for more to send only adds latency.
                     let _ = stream.set_nodelay(true);
                     let (unsent, wire) = (Unsent::default(), Wire::accepted(now));
-                    self.serve_connection(Rewound::new(Vec::new(), stream, wire), unsent, None);
+                    let stream = Rewound::new(Vec::new(), stream, wire);
+                    self.serve_connection(stream, unsent, None, room);
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -205,19 +208,26 @@ impl App {
             Ok(stream) => {
                 let wire = Wire::handed_over(pending.began);
                 let stream = Rewound::new(pending.read, stream, wire);
-                self.serve_connection(stream, pending.unsent, held);
+                // The loop has fewer places than this server.
+                self.serve_connection(stream, pending.unsent, held, Room::Free);
             }
             Err(error) => crate::log::warn(&format!("a connection was lost: {error}")),
         }
     }
 
     /// Serves a connection as a task: the rest of an answer first, then requests.
-    fn serve_connection(self: &Rc<Self>, stream: Rewound, unsent: Unsent, held: Option<Held>) {
+    fn serve_connection(
+        self: &Rc<Self>,
+        stream: Rewound,
+        unsent: Unsent,
+        held: Option<Held>,
+        room: Room,
+    ) {
         let requests = Requests::new(MonoNanos::now());
         let (app, theirs) = (Rc::clone(self), requests.clone());
         let task = tokio::task::spawn_local(async move {
             if let Some(stream) = app.send_rest(stream, unsent).await {
-                app.connection(stream, theirs, held).await;
+                app.connection(stream, theirs, held, room).await;
             }
         });
         self.connections.add(task.abort_handle(), requests);
@@ -237,7 +247,13 @@ impl App {
         Some(stream)
     }
 
-    async fn connection(self: Rc<Self>, stream: Rewound, requests: Requests, held: Option<Held>) {
+    async fn connection(
+        self: Rc<Self>,
+        stream: Rewound,
+        requests: Requests,
+        held: Option<Held>,
+        room: Room,
+    ) {
         let held = Rc::new(RefCell::new(held));
         let wire = stream.wire();
         let service = hyper::service::service_fn(move |request| {
@@ -248,6 +264,7 @@ impl App {
                 began: wire.request_began(),
                 wire: Rc::clone(&wire),
                 held,
+                room,
             };
             async move {
                 let _in_flight = in_flight;
@@ -292,6 +309,14 @@ impl App {
         };
         if head.is_health() {
             return response(self.health(&head, &arrival).for_origin(allow_origin));
+        }
+        if arrival.room == Room::Reserved {
+            let text = "all connections are taken; this one is for /health alone";
+            let answer = Answer::error(503, text, Some("too_many_connections"));
+            let answer = answer
+                .with_header("Retry-After", "1")
+                .with_header("Connection", "close");
+            return response(answer.for_origin(allow_origin));
         }
         self.begin_run(&head, &arrival);
         let mut stage = requests::arrive(&self.parts.telemetry, &head, arrival.held.as_mut());
@@ -445,6 +470,8 @@ struct Arrival {
     wire: Rc<Wire>,
     /// What it went through before, when it was handed over.
     held: Option<Held>,
+    /// What its connection may ask for.
+    room: Room,
 }
 
 /// Counts a request down when it is answered, or when its client left.

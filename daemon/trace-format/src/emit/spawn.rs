@@ -38,8 +38,10 @@ pub enum SpawnRejection {
     Malformed,
     /// The spawner is not this process's parent: an inherited or forged stamp.
     NotFromParent,
-    /// Spawned in the future, before its anchor, or more than a minute ago.
+    /// Spawned in the future, or more than a minute ago.
     Age,
+    /// Its anchor is later than the spawn, or dates the present beyond the year 2554.
+    Anchor,
 }
 
 impl fmt::Display for SpawnRejection {
@@ -48,6 +50,7 @@ impl fmt::Display for SpawnRejection {
             Self::Malformed => "is not `v1:` and four numbers",
             Self::NotFromParent => "was not written by the parent process",
             Self::Age => "is from the future or more than 60 s old",
+            Self::Anchor => "has an anchor that cannot be",
         })
     }
 }
@@ -78,9 +81,15 @@ impl SpawnStamp {
         }
         let age = now.as_nanos().checked_sub(stamp.spawned.as_nanos());
         match age {
-            Some(age) if age <= SPAWN_AGE_MAX_NS => SpawnEnv::Accepted(stamp),
-            _ => SpawnEnv::Rejected(SpawnRejection::Age),
+            Some(age) if age <= SPAWN_AGE_MAX_NS => {}
+            _ => return SpawnEnv::Rejected(SpawnRejection::Age),
         }
+        let since = now.as_nanos().checked_sub(stamp.anchor.mono().as_nanos());
+        let dated = since.and_then(|since| stamp.anchor.wall().as_unix_nanos().checked_add(since));
+        if stamp.anchor.mono() > stamp.spawned || dated.is_none() {
+            return SpawnEnv::Rejected(SpawnRejection::Anchor);
+        }
+        SpawnEnv::Accepted(stamp)
     }
 
     /// Judges this process's own environment.
@@ -174,6 +183,19 @@ mod tests {
     fn a_stamp_from_the_future_or_older_than_a_minute_is_ignored() {
         check("v1:1:1:100000000001:42", Err(SpawnRejection::Age));
         check("v1:1:1:39999999999:42", Err(SpawnRejection::Age));
+    }
+
+    #[test]
+    fn an_anchor_that_cannot_be_is_ignored() {
+        for value in [
+            // Later than the spawn.
+            "v1:1796068431000000000:99999999999:99999999998:42",
+            "v1:0:18446744073709551615:99999999999:42",
+            // Its present does not fit in 64 bits.
+            "v1:18446744073709551615:0:99999999999:42",
+        ] {
+            check(value, Err(SpawnRejection::Anchor));
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 enum Message {
     Span(Box<SpanData>),
-    Close(SyncSender<()>),
+    Close(SyncSender<bool>),
 }
 
 /// The sending side; cheap to clone, never blocks.
@@ -119,7 +119,7 @@ impl Writer {
             std::thread::park_timeout(Duration::from_millis(1));
         }
         self.thread.thread().unpark();
-        let written = sent && finished.recv_timeout(CLOSE_TIMEOUT).is_ok();
+        let written = sent && finished.recv_timeout(CLOSE_TIMEOUT) == Ok(true);
         (self.sender.dropped.load(Ordering::Relaxed), written)
     }
 }
@@ -160,10 +160,10 @@ impl Task {
         }
         let undelivered = self.collector.as_ref().map(Collector::close);
         self.undelivered = undelivered.filter(|lines| *lines > 0);
-        self.write_last(attributes::TRACE_FINAL);
+        let written = self.write_last(attributes::TRACE_FINAL);
         if let Some(done) = close {
             // The closer may have given up waiting.
-            let _ = done.try_send(());
+            let _ = done.try_send(written);
         }
     }
 
@@ -191,7 +191,7 @@ impl Task {
     }
 
     /// The last line of a file: no spans, and how many were lost so far.
-    fn write_last(&mut self, kind: &'static str) {
+    fn write_last(&mut self, kind: &'static str) -> bool {
         let dropped = self.dropped.load(Ordering::Relaxed);
         let mut resource = self.resource.clone();
         resource.push(KeyValue::new(kind, true));
@@ -203,8 +203,8 @@ impl Task {
             let lines = i64::try_from(lines).unwrap_or(i64::MAX);
             resource.push(KeyValue::new(attributes::TRACE_UNDELIVERED_LINES, lines));
         }
-        // Nothing can be said about a failure here; the missing line says it.
-        let _ = self.file.append(&line(Vec::new(), &resource));
+        // Nothing more can be done about a failure; the missing line says it too.
+        self.file.append(&line(Vec::new(), &resource)).is_ok()
     }
 }
 

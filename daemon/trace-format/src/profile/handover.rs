@@ -162,8 +162,12 @@ fn judge(
     let sum = phases.sum_ms() + unattributed_ms.unwrap_or(0.0);
     let adds_up = total
         .is_some_and(|total| (total - sum).abs() <= PROFILE_SUM_TOLERANCE_MS * count as f64 + 1e-9);
+    let inside = phases.phases().iter().all(|phase| {
+        let end = phase.start_ms.map(|start| start + phase.duration_ms);
+        end.is_none_or(|end| total.is_some_and(|total| end <= total + PROFILE_SUM_TOLERANCE_MS))
+    });
     StartupProfile {
-        complete: claimed && adds_up && phases.dropped() == 0,
+        complete: claimed && adds_up && inside && phases.dropped() == 0,
         process_to_response_ms: total,
         phases,
         unattributed_ms,
@@ -241,6 +245,15 @@ mod tests {
         assert_eq!(read.phases.phases().len(), 2);
         // Within 0.01 ms a phase it is rounding.
         meta["coldpath.startupProfile"]["totalMs"] = json!(1.53);
+        assert!(read_value(&meta).unwrap().complete);
+    }
+
+    #[test]
+    fn a_phase_that_ends_behind_the_total_is_not_complete() {
+        let mut meta = coldpath();
+        meta["coldpath.startupProfile"]["phases"][1]["startMs"] = json!(1.0);
+        assert!(!read_value(&meta).unwrap().complete);
+        meta["coldpath.startupProfile"]["phases"][1]["startMs"] = json!(0.75);
         assert!(read_value(&meta).unwrap().complete);
     }
 
