@@ -38,6 +38,8 @@ pub enum FailureCode {
     BadExit,
     /// Processes of the run outlived its program.
     Leftovers,
+    /// The run's own trace could not be written.
+    TraceLost,
     /// The experiment was ended by a signal.
     Interrupted,
 }
@@ -59,6 +61,7 @@ impl FailureCode {
             Self::StopTimeout => "stop_timeout",
             Self::BadExit => "bad_exit",
             Self::Leftovers => "leftovers",
+            Self::TraceLost => "trace_lost",
             Self::Interrupted => "interrupted",
         }
     }

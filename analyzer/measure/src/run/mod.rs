@@ -25,7 +25,7 @@ use crate::schedule::Slot;
 use child::stop::Stopped;
 use child::{Launch, Running};
 use coldpath_trace_format::emit::{
-    Anchor, MonoNanos, ProcessStart, Telemetry, TelemetryConfig, TelemetryError, uuid,
+    Anchor, CloseReport, MonoNanos, ProcessStart, Telemetry, TelemetryConfig, TelemetryError, uuid,
 };
 use coldpath_trace_format::env;
 use failure::{Failure, FailureCode};
@@ -107,17 +107,34 @@ pub fn carry_out(
     let token = context.tokens.run(slot.index);
     let state_dir = context.out.join("state").join(slot.index.to_string());
     let plan = Plan::new(&http_v1(context.workspace, arm.stop_at));
-    let record = match prepare(context, arm, &token, &state_dir, &plan, anchor) {
+    let mut record = match prepare(context, arm, &token, &state_dir, &plan, anchor) {
         Ok(launch) => start_and_end(context, plan, &launch, &token),
         Err(failure) => RunRecord::not_started(plan, MonoNanos::now(), failure),
     };
     spans::record(&telemetry, arm, slot, &record);
-    telemetry.close();
+    note_lost_trace(telemetry.close(), &mut record);
     if record.failure.is_none() {
         // What cannot be removed is only in the way of the next look at it.
         let _ = std::fs::remove_dir_all(&state_dir);
     }
     Ok(record)
+}
+
+/// A run whose spans are not in the file is no success: nobody can look at it.
+fn note_lost_trace(closed: CloseReport, record: &mut RunRecord) {
+    if record.failure.is_some() || (closed.final_line && closed.dropped_spans == 0) {
+        return;
+    }
+    let text = format!(
+        "{} spans of its trace were not written{}",
+        closed.dropped_spans,
+        if closed.final_line {
+            ""
+        } else {
+            ", nor was the last line"
+        }
+    );
+    record.failure = Some(Failure::new(FailureCode::TraceLost, text));
 }
 
 fn prepare(
@@ -239,10 +256,10 @@ fn judge(driven: Option<Failure>, stopped: &Stopped, leftovers: &[Leftover]) -> 
 
 fn end_leftovers(token: &RunToken) -> Vec<Leftover> {
     let left = sweep::settle(sweep::find(token.pattern()), LEFTOVER_PATIENCE);
-    if left.is_empty() {
+    // A process that ended may have started another one meanwhile.
+    if left.is_empty() && sweep::find(token.pattern()).is_empty() {
         return Vec::new();
     }
-    drop(left);
     let swept = sweep::end_all(token.pattern(), LEFTOVER_BOUND);
     swept
         .ended
