@@ -96,13 +96,26 @@ fn summarize(experiment: &Experiment, outcome: &Outcome, out: &mut dyn Write) ->
     }
     if let Some(first) = &outcome.first_failure {
         let (index, arm, failure) = (first.index, &first.arm, &first.failure);
+        let failure = plain(&failure.to_string());
         writeln!(out, "first failure: run {index} ({arm}): {failure}")?;
         for line in &first.last_words {
-            writeln!(out, "  stderr: {line}")?;
+            writeln!(out, "  stderr: {}", plain(line))?;
         }
         writeln!(out, "hint: manifest.json has the output of failed runs")?;
     }
     writeln!(out, "hint: analyze {dir}/*.jsonl")
+}
+
+/// Text of a program without control characters: it must not write to the terminal.
+fn plain(text: &str) -> String {
+    let replace = |c: char| {
+        if c.is_control() && c != '\t' {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
+    text.chars().map(replace).collect()
 }
 
 /// Writes an error; where that fails too, the exit code still says it.

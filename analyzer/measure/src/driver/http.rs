@@ -177,19 +177,27 @@ struct Head {
 
 impl Head {
     fn parse(bytes: &[u8]) -> Result<Option<Self>, ResponseError> {
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut head = httparse::Response::new(&mut headers);
-        let length = match head.parse(bytes) {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(error) => return Err(ResponseError::Syntax(error.to_string())),
-        };
-        let status = head.code.unwrap_or_default();
-        Ok(Some(Self {
-            status,
-            length,
-            framing: framing(status, head.headers)?,
-        }))
+        let mut interim = 0;
+        loop {
+            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+            let mut head = httparse::Response::new(&mut headers);
+            let length = match head.parse(&bytes[interim..]) {
+                Ok(httparse::Status::Complete(length)) => interim + length,
+                Ok(httparse::Status::Partial) => return Ok(None),
+                Err(error) => return Err(ResponseError::Syntax(error.to_string())),
+            };
+            let status = head.code.unwrap_or_default();
+            // What comes before the answer (RFC 9110, section 15.2) is not it.
+            if matches!(status, 100 | 102..=199) {
+                interim = length;
+                continue;
+            }
+            return Ok(Some(Self {
+                status,
+                length,
+                framing: framing(status, head.headers)?,
+            }));
+        }
     }
 }
 

@@ -82,6 +82,15 @@ fn a_status_without_body_needs_no_length() {
 }
 
 #[test]
+fn what_comes_before_the_answer_is_passed_over() {
+    check(
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        &Ok(complete(200, "{}")),
+    );
+}
+
+#[test]
 fn a_response_without_a_length_ends_with_its_connection() {
     let text = "HTTP/1.1 200 OK\r\n\r\nabc";
     check(text, &Ok(Progress::Incomplete));
