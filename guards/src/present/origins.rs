@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn packages_are_found_in_every_layout() {
         use PathClass::{Git, Registry, Vendor};
-        let index = "/home/u/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f";
+        let index = "/home/u/.cargo/registry/src/index.example-1949cf8c6b5b557f";
         check(
             &format!("{index}/ratatui-0.29.0/src/terminal.rs"),
             Registry,
