@@ -282,9 +282,12 @@ mod tests {
         let mut left = std::process::Command::new("cat")
             .env(vars::CHANNEL, &channel)
             .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        // It runs: right after the spawn it may not have its environment yet.
+        left.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+        left.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = Pid::from_raw(left.id().cast_signed()).unwrap();
         let (store, survivors) = Store::open(dir.path()).unwrap();
         let found: Vec<_> = survivors.iter().map(|process| process.pid).collect();

@@ -183,19 +183,26 @@ pub(crate) fn timespec(duration: Duration) -> Timespec {
 mod tests {
     use super::*;
     use crate::cleanup::token::TokenPrefix;
-    use std::process::{Command, Stdio};
+    use std::io::{Read as _, Write as _};
+    use std::process::{Child, Command, Stdio};
+
+    /// A process with that token that waits for its input to end, and runs by now:
+    /// right after the spawn it may not have its environment yet.
+    fn cat(token: &str) -> Child {
+        let mut cat = Command::new("/bin/cat")
+            .env(coldpath_trace_format::env::RUN_TOKEN, token)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        cat.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+        cat.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        cat
+    }
 
     #[test]
     fn a_process_with_the_token_is_found_and_ended_and_another_is_not() {
         let prefix = TokenPrefix::random().unwrap();
-        let cat = |token: &str| {
-            Command::new("/bin/cat")
-                .env(coldpath_trace_format::env::RUN_TOKEN, token)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap()
-        };
         let mut ours = cat(prefix.run(3).as_str());
         let mut other = cat("other");
         let pid = i32::try_from(ours.id()).unwrap();
@@ -219,14 +226,7 @@ mod tests {
     #[test]
     fn processes_that_end_by_themselves_are_no_leftovers() {
         let prefix = TokenPrefix::random().unwrap();
-        let mut cat = Command::new("/bin/cat")
-            .env(
-                coldpath_trace_format::env::RUN_TOKEN,
-                prefix.run(0).as_str(),
-            )
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut cat = cat(prefix.run(0).as_str());
         let found = find(prefix.pattern());
         assert_eq!(found.len(), 1);
         drop(cat.stdin.take());
