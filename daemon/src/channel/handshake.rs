@@ -4,7 +4,6 @@ use super::error::ChannelError;
 use coldpath_acp::messages::{Implementation, InitializeRequest, PROTOCOL_VERSION};
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::{MonoNanos, Stage, WallNanos};
-use coldpath_trace_format::limits::PROFILE_SUM_TOLERANCE_MS;
 use coldpath_trace_format::profile::handover::StartupProfile;
 use coldpath_trace_format::profile::{ProfileKind, ProfileRecord, round_ms};
 use serde::Deserialize;
@@ -105,6 +104,7 @@ pub(super) fn note_profile(
     exchange: Exchange,
     stage: &mut Stage,
 ) -> ProfileRecord {
+    stage.set(keys::STARTUP_COMPLETE, profile.complete);
     for phase in profile.phases.phases() {
         stage.set(
             format!("{}{}_ms", keys::STARTUP_PHASE_PREFIX, phase.name),
@@ -126,16 +126,13 @@ pub(super) fn note_profile(
     let total = profile
         .process_to_response_ms
         .unwrap_or_else(|| profile.phases.sum_ms() + profile.unattributed_ms.unwrap_or(0.0));
-    let waited_ms = exchange.received.since(exchange.spawned).as_nanos() as f64 / 1e6;
     let mut record = ProfileRecord::new(
         ProfileKind::ChannelStartup,
         exchange.spawned_at.as_unix_nanos(),
         total,
         &profile.phases,
     );
-    // A start-up that is longer than the wait for it was not measured.
-    record.complete = profile.complete && total <= waited_ms + PROFILE_SUM_TOLERANCE_MS;
-    stage.set(keys::STARTUP_COMPLETE, record.complete);
+    record.complete = profile.complete;
     record
 }
 
