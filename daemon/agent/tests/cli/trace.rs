@@ -118,6 +118,16 @@ fn check_sched(span: &Value) {
     }
 }
 
+/// Stages of a session's start, in their order.
+const SESSION_STAGES: [&str; 6] = [
+    "parse",
+    "validate",
+    "git_head",
+    "instructions",
+    "register",
+    "response",
+];
+
 /// One agent spawned with a valid stamp, that opens one session and ends.
 #[test]
 fn a_traced_run_is_on_the_spawner_s_timeline() {
@@ -147,12 +157,20 @@ fn a_traced_run_is_on_the_spawner_s_timeline() {
     assert_eq!(written.last["coldpath.trace.final"], "true");
     assert_eq!(written.last["coldpath.trace.dropped_spans"], "0");
 
+    let spawned = anchor.wall_at(stamp.spawned).as_unix_nanos();
+    check_startup(&written, &initialized, spawned);
+    check_session_start(&written, &session);
+    check_session_record(&written, &session);
+}
+
+/// The start-up began at the spawn, is divided exactly, and is what the response says.
+#[track_caller]
+fn check_startup(written: &Written, initialized: &Value, spawned: u64) {
     let startup = written.span("agent.startup");
     assert_eq!(
         (&startup["traceId"], &startup["parentSpanId"]),
         (&json!(TRACE), &json!(SPAN))
     );
-    let spawned = anchor.wall_at(stamp.spawned).as_unix_nanos();
     assert_eq!(nanos(startup, "startTimeUnixNano"), spawned);
     let phases = written.children(startup);
     let expected = [
@@ -178,7 +196,11 @@ fn a_traced_run_is_on_the_spawner_s_timeline() {
     let length = nanos(startup, "endTimeUnixNano") - nanos(startup, "startTimeUnixNano");
     let total = profile["totalMs"].as_f64().unwrap() * 1e6;
     assert!((total - length as f64).abs() < 1.0, "{total} {length}");
+}
 
+/// The session's start stands under its request and names the workspace's state.
+#[track_caller]
+fn check_session_start(written: &Written, session: &Value) {
     let start = written.span("agent.session_start");
     assert_eq!(
         (&start["traceId"], &start["parentSpanId"]),
@@ -190,21 +212,18 @@ fn a_traced_run_is_on_the_spawner_s_timeline() {
     assert_eq!(json!(kept["vcs.ref.head.name"]), workspace["branch"]);
     assert_eq!(json!(kept["vcs.ref.head.revision"]), workspace["commit"]);
     let stages = written.children(start);
-    let expected = [
-        "parse",
-        "validate",
-        "git_head",
-        "instructions",
-        "register",
-        "response",
-    ];
     assert_eq!(
         names(&stages),
-        expected.map(|name| format!("agent.session.{name}"))
+        SESSION_STAGES.map(|name| format!("agent.session.{name}"))
     );
     check_partition(start, &stages);
     stages.into_iter().chain([start]).for_each(check_sched);
+}
 
+/// The profile record is of the same measurement as the span.
+#[track_caller]
+fn check_session_record(written: &Written, session: &Value) {
+    let start = written.span("agent.session_start");
     let [record] = &written.profiles[..] else {
         panic!("{:?}", written.profiles);
     };
@@ -219,7 +238,7 @@ fn a_traced_run_is_on_the_spawner_s_timeline() {
         .iter()
         .map(|phase| &phase["name"])
         .collect();
-    assert_eq!(named, [&expected[..], &["unattributed"]].concat());
+    assert_eq!(named, [&SESSION_STAGES[..], &["unattributed"]].concat());
 }
 
 /// A traced agent that is initialized and ends.
