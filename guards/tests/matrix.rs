@@ -1,7 +1,7 @@
 //! Prebuilt programs against the verdicts that were written down before the guard was.
 //!
 //! `fixtures/guards/matrix/expected.txt` has all cells; these are the ones that are
-//! checked in as binaries. `fixtures/guards/selftest.py` rebuilds and checks the rest.
+//! checked in as binaries. `cargo xtask guard-selftest` rebuilds and checks all.
 
 #![allow(
     clippy::unwrap_used,

@@ -10,6 +10,7 @@ mod cargo;
 mod demo;
 mod dist;
 mod fuzz;
+mod guard_selftest;
 mod steps;
 mod workspace;
 
@@ -30,6 +31,8 @@ cargo xtask TASK
                          then on one trace of 1,000,000 spans and on one that is 100,000 deep
   fuzz [--minutes N]     every fuzz target of tests/fuzz in turn, N minutes in all (20);
                          needs cargo-fuzz
+  guard-selftest [CELL…] cells of fixtures/guards/matrix (all 70), built anew with `guard build`
+                         and compared with what is expected of each layer
 ";
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
         ["fuzz", ref options @ ..] => fuzz::run(options),
+        ["guard-selftest", ref cells @ ..] => guard_selftest::run_cells(cells),
         ["--help" | "-h" | "help"] => steps::say(HELP),
         _ => Err(format!("unknown task `{}`\n\n{HELP}", words.join(" "))),
     };
