@@ -15,6 +15,7 @@ mod profiles;
 mod readme;
 mod session;
 mod timeline;
+mod top;
 mod traces;
 
 use coldpath_tests::{Client, Daemon, Gate, Request, Sandbox, Span, Traces, Watched};

@@ -36,7 +36,7 @@ pub use gate::{Arrival, Gate};
 pub use http::{Client, Request, Response};
 pub use lines::Lines;
 pub use process::{Watched, end_processes_with_token, processes_with_token};
-pub use programs::{Programs, programs};
+pub use programs::{Programs, client_program, programs};
 pub use sandbox::{Sandbox, reserve_port};
 pub use traces::{Link, Span, TraceFile, Traces};
 

@@ -69,14 +69,27 @@ fn in_dir(dir: &Path) -> BTreeMap<String, PathBuf> {
         .collect()
 }
 
+/// Path of `coldpath`, built with the first call and apart from the others: no test
+/// but its own needs what draws.
+///
+/// # Panics
+/// The build fails; cargo's own words are in the message.
+pub fn client_program() -> PathBuf {
+    let built = build_with(&["-p", "coldpath-client", "--bins"]);
+    built.get("coldpath").expect("the client's program").clone()
+}
+
 fn build() -> BTreeMap<String, PathBuf> {
+    let mut arguments: Vec<&str> = PACKAGES.iter().flat_map(|name| ["-p", name]).collect();
+    arguments.extend(["--bins", "--features", FEATURES]);
+    build_with(&arguments)
+}
+
+fn build_with(arguments: &[&str]) -> BTreeMap<String, PathBuf> {
     let mut command = cargo();
-    command.args(["build", "--locked"]);
-    for package in PACKAGES {
-        command.args(["-p", package]);
-    }
     command
-        .args(["--bins", "--features", FEATURES])
+        .args(["build", "--locked"])
+        .args(arguments)
         .arg("--target-dir")
         .arg(target_dir().join("e2e"))
         .arg("--message-format=json-render-diagnostics");
