@@ -12,6 +12,7 @@ mod dist;
 mod fuzz;
 mod guard_selftest;
 mod steps;
+mod tools;
 mod workspace;
 
 use std::io::Write as _;
@@ -29,8 +30,9 @@ cargo xtask TASK
   bench analyze [--runs N]
                          analyze on 200 MB of traces beside DuckDB and chDB from pip, in N turns (5),
                          then on one trace of 1,000,000 spans and on one that is 100,000 deep
-  fuzz [--minutes N]     every fuzz target of tests/fuzz in turn, N minutes in all (20);
-                         needs cargo-fuzz
+  fuzz [--minutes N] [TARGET…]
+                         fuzz targets of tests/fuzz in turn (all), N minutes in all (20);
+                         installs cargo-fuzz below the target folder; needs a C++ compiler
   guard-selftest [CELL…] cells of fixtures/guards/matrix (all 70), built anew with `guard build`
                          and compared with what is expected of each layer
 ";
