@@ -2,7 +2,9 @@
 //! in this order; the only module that knows all three, and the calendar.
 
 use crate::check::{CheckOptions, InspectError, PathReport, Report, check_path, inspect};
-use crate::cli::{BuildArgs, CheckArgs, Cli, Common, Format, GraphFrom, Verb};
+use crate::cli::{
+    BuildArgs, CheckArgs, Cli, Common, EVIDENCE_DEFAULT, Format, GraphFrom, POLICY_DEFAULT, Verb,
+};
 use crate::evidence::{
     BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence, sha256_of,
 };
@@ -31,6 +33,8 @@ pub(crate) enum AppError {
     Build(#[from] BuildError),
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
+    #[error("{missing}\nhint: run `{command}`")]
+    NoBuild { missing: String, command: String },
     #[error("path `{path}`: {source}")]
     Inspect { path: String, source: InspectError },
     #[error("{message}")]
@@ -156,7 +160,7 @@ fn check_one(
 ) -> Result<PathReport, AppError> {
     let evidence = match evidence_of(common, path) {
         Ok(evidence) => evidence,
-        Err(error) => return without_evidence(path, error),
+        Err(error) => return without_evidence(common, path, error),
     };
     let seen = inspect(&evidence, &path.program).map_err(|source| AppError::Inspect {
         path: path.name.clone(),
@@ -184,7 +188,7 @@ fn stale_lock(evidence: &Evidence, root: &Path) -> Option<Finding> {
 }
 
 /// The recorded build of a path's program.
-pub(crate) fn evidence_of(common: &Common, path: &StartPath) -> Result<Evidence, EvidenceError> {
+fn evidence_of(common: &Common, path: &StartPath) -> Result<Evidence, EvidenceError> {
     let folder = folder_of(&common.evidence, &path.program);
     let evidence = read_evidence(&folder)?;
     if evidence.record.is_of(&path.program) {
@@ -194,28 +198,79 @@ pub(crate) fn evidence_of(common: &Common, path: &StartPath) -> Result<Evidence,
     }
 }
 
+/// The same for verbs that have nothing to say without it.
+pub(crate) fn need_evidence(common: &Common, path: &StartPath) -> Result<Evidence, AppError> {
+    evidence_of(common, path).map_err(|error| match error {
+        EvidenceError::Missing { .. } => AppError::NoBuild {
+            missing: missing(common, &error).join("; "),
+            command: build_command(common, path),
+        },
+        other => other.into(),
+    })
+}
+
 /// A build that is missing or was changed cannot be judged; a broken one is an error.
-fn without_evidence(path: &StartPath, error: EvidenceError) -> Result<PathReport, AppError> {
-    let code = match &error {
-        EvidenceError::Missing { .. } => Code::EvidenceMissing,
-        EvidenceError::Changed { .. } => Code::TwinMismatch,
+fn without_evidence(
+    common: &Common,
+    path: &StartPath,
+    error: EvidenceError,
+) -> Result<PathReport, AppError> {
+    let (code, evidence) = match &error {
+        EvidenceError::Missing { .. } => (Code::EvidenceMissing, missing(common, &error)),
+        EvidenceError::Changed { .. } => (Code::TwinMismatch, vec![error.to_string()]),
         _ => return Err(error.into()),
     };
+    let hint = format!("run `{}`", build_command(common, path));
     Ok(PathReport {
         name: path.name.clone(),
         program: format!("{} of {}", path.program.bin, path.program.package),
         level: path.level,
         inputs: Vec::new(),
         layers: Vec::new(),
-        findings: vec![
-            Finding::new(
-                code,
-                path.program.bin.clone(),
-                "run `guard build` with the same policy and --evidence",
-            )
-            .with_evidence(vec![error.to_string()]),
-        ],
+        findings: vec![Finding::new(code, path.program.bin.clone(), hint).with_evidence(evidence)],
     })
+}
+
+/// What is not there: the build, or the whole folder of builds.
+fn missing(common: &Common, error: &EvidenceError) -> Vec<String> {
+    let root = common.evidence.display();
+    let mut lines = vec![error.to_string()];
+    if common.evidence.is_file() {
+        lines.push(format!(
+            "{root} is a file; --evidence is a folder of builds"
+        ));
+    } else if !common.evidence.exists() && common.evidence.is_relative() {
+        lines.push(format!(
+            "there is no folder {root} below the current one, from which --evidence is taken"
+        ));
+    } else if !common.evidence.exists() {
+        lines.push(format!("there is no folder {root}"));
+    }
+    lines
+}
+
+/// The command that makes the build of `path`, as it is typed.
+fn build_command(common: &Common, path: &StartPath) -> String {
+    let mut words = vec!["guard build".to_owned()];
+    let mut option = |name: &str, value: &Path, default: &str| {
+        if value != Path::new(default) {
+            words.push(format!("{name} {}", quoted(&value.to_string_lossy())));
+        }
+    };
+    option("--policy", &common.policy, POLICY_DEFAULT);
+    option("--evidence", &common.evidence, EVIDENCE_DEFAULT);
+    words.push(format!("--path {}", quoted(&path.name)));
+    words.join(" ")
+}
+
+/// As a POSIX shell reads it back; plain where nothing needs quotes.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+:@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[expect(

@@ -30,14 +30,19 @@ pub(crate) enum Verb {
     Closure(ClosureArgs),
 }
 
+/// Where a policy is looked for, from the current folder.
+pub(crate) const POLICY_DEFAULT: &str = "guards/policy.toml";
+/// Where builds are left and looked for, from the current folder.
+pub(crate) const EVIDENCE_DEFAULT: &str = "target/guard";
+
 /// Where policy and builds are.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// The policy.
-    #[arg(long, value_name = "FILE", default_value = "guards/policy.toml")]
+    #[arg(long, value_name = "FILE", default_value = POLICY_DEFAULT)]
     pub(crate) policy: PathBuf,
     /// Folder of the builds.
-    #[arg(long, value_name = "DIR", default_value = "target/guard")]
+    #[arg(long, value_name = "DIR", default_value = EVIDENCE_DEFAULT)]
     pub(crate) evidence: PathBuf,
     /// Only this path of the policy; may be repeated.
     #[arg(long = "path", value_name = "NAME")]

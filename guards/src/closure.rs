@@ -3,7 +3,7 @@
 //! Bytes are printed with the method that counted them; figures of two methods are
 //! not comparable, and no method is used in place of another without saying so.
 
-use crate::app::{AppError, chosen_paths, evidence_of};
+use crate::app::{AppError, chosen_paths, need_evidence};
 use crate::check::{Inspection, inspect};
 use crate::cli::ClosureArgs;
 use crate::exit;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ClosureArgs, out: &mut dyn Write) -> Result<u8, AppErro
         if !done.insert(path.program.clone()) {
             continue;
         }
-        let evidence = evidence_of(&args.common, &path)?;
+        let evidence = need_evidence(&args.common, &path)?;
         let seen = inspect(&evidence, &path.program).map_err(|source| AppError::Inspect {
             path: path.name.clone(),
             source,

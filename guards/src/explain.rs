@@ -3,7 +3,7 @@
 //! Asks the layers the same question as `guard check` does for a rule, once with the
 //! policy's lazy edges and once without, and decides nothing.
 
-use crate::app::{AppError, chosen_paths, evidence_of};
+use crate::app::{AppError, chosen_paths, need_evidence};
 use crate::check::{CheckOptions, PathReport, check_path, inspect};
 use crate::cli::ExplainArgs;
 use crate::exit;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, AppErro
     }
     let rule = rule_for(&args.what)?;
     for path in chosen_paths(&args.common)? {
-        let evidence = evidence_of(&args.common, &path)?;
+        let evidence = need_evidence(&args.common, &path)?;
         let seen = inspect(&evidence, &path.program).map_err(|source| AppError::Inspect {
             path: path.name.clone(),
             source,

@@ -13,7 +13,10 @@ mod program;
 use coldpath_guards::fuzzing;
 use flate2::read::GzDecoder;
 use program::{Guard, fixture};
+use std::fs::Permissions;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// A small real program, linked at fixed addresses and with symbols.
 fn real_program() -> Vec<u8> {
@@ -204,6 +207,92 @@ fn a_missing_file_is_a_sentence() {
     let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("cannot read"), "{text}");
+}
+
+/// A program in the guard's folder that is run in place of a tool.
+fn stand_in(guard: &Guard, name: &str, script: &str) -> PathBuf {
+    let file = guard.folder().join(name);
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    file
+}
+
+#[test]
+fn a_static_program_without_a_static_c_library_is_a_sentence() {
+    let guard = Guard::new();
+    let script = format!(
+        "case $1 in metadata) exec {} \"$@\" ;; *) exit 101 ;; esac",
+        env!("CARGO")
+    );
+    let cargo = stand_in(&guard, "cargo", &script);
+    let build = |cell: &str, answer: &str| {
+        let compiler = stand_in(&guard, "cc", &format!("echo {answer}"));
+        let done = guard
+            .verb("build", &fixture("matrix/policy.toml"))
+            .arg("--manifest-path")
+            .arg(fixture("matrix/Cargo.toml"))
+            .args(["--path", cell])
+            .env("CARGO", &cargo)
+            .env("CC", compiler)
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(2), "{done:?}");
+        String::from_utf8(done.stderr).unwrap()
+    };
+    let words = "has no libc.a here\nhint: install it (Debian: libc6-dev)";
+    let missing = build("clean.nonpie", "libc.a");
+    assert!(missing.contains(words), "{missing}");
+    // Another failure, and a program that needs none, are not blamed on it.
+    for text in [
+        build("clean.nonpie", "/usr/lib/libc.a"),
+        build("clean.release", "libc.a"),
+    ] {
+        assert!(!text.contains("libc.a"), "{text}");
+        assert!(text.contains("`cargo` failed"), "{text}");
+    }
+}
+
+#[test]
+fn a_build_that_is_missing_is_named_with_the_command_that_makes_it() {
+    let guard = Guard::new();
+    let policy = fixture("matrix/policy.toml");
+    let evidence = guard.folder().join("evidence");
+    let command = format!(
+        "run `guard build --policy {} --evidence {} --path clean.small`",
+        policy.display(),
+        evidence.display()
+    );
+    let (code, text) = guard.check(&policy, &["--path", "clean.small"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains(&command), "{text}");
+    let nowhere = format!("there is no folder {}", evidence.display());
+    assert!(text.contains(&nowhere), "{text}");
+    let explain = guard
+        .verb("explain", &policy)
+        .args(["screen-ui", "--path", "clean.small"])
+        .output()
+        .unwrap();
+    assert_eq!(explain.status.code(), Some(2), "{explain:?}");
+    let text = String::from_utf8(explain.stderr).unwrap();
+    assert!(text.contains(&command), "{text}");
+}
+
+#[test]
+fn an_evidence_folder_that_is_a_file_is_said_to_be_one() {
+    let guard = Guard::new();
+    let policy = fixture("matrix/policy.toml");
+    std::fs::write(guard.folder().join("evidence"), "").unwrap();
+    let (code, text) = guard.check(&policy, &["--path", "clean.small"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("is a file; --evidence is a folder"), "{text}");
+    let built = guard
+        .verb("build", &policy)
+        .args(["--path", "clean.small"])
+        .output()
+        .unwrap();
+    assert_eq!(built.status.code(), Some(2), "{built:?}");
+    let text = String::from_utf8(built.stderr).unwrap();
+    assert!(text.contains("with --evidence DIR"), "{text}");
 }
 
 #[test]

@@ -31,6 +31,17 @@ pub(crate) enum BuildError {
     },
     #[error("`{tool}` failed ({status})")]
     Failed { tool: String, status: String },
+    #[error(
+        "`cargo` failed ({status}): the policy asks for a static program, and the C library has no libc.a here\nhint: install it (Debian: libc6-dev); a program that is linked otherwise is another program, so none is built in its place"
+    )]
+    NoStaticLibc { status: String },
+    #[error(
+        "cannot make the folder {folder}: {source}\nhint: name one that can be written with --evidence DIR"
+    )]
+    Folder {
+        folder: PathBuf,
+        source: std::io::Error,
+    },
     #[error("cannot write {file}: {source}")]
     Write {
         file: PathBuf,
@@ -53,8 +64,8 @@ pub(crate) fn build(
     folder: &Path,
     options: &BuildOptions,
 ) -> Result<Record, BuildError> {
-    std::fs::create_dir_all(folder).map_err(|source| BuildError::Write {
-        file: folder.to_owned(),
+    std::fs::create_dir_all(folder).map_err(|source| BuildError::Folder {
+        folder: folder.to_owned(),
         source,
     })?;
     // Linkers run in folders of their own choice.
@@ -166,7 +177,8 @@ fn run_cargo(
 ) -> Result<(Vec<u8>, Built), BuildError> {
     let attempt = || -> Result<(Vec<u8>, Built), BuildError> {
         let mut command = build_command(program, folder, options, target, strip);
-        let stream = output("cargo", &mut command)?;
+        let stream = output("cargo", &mut command)
+            .map_err(|error| explain_static(error, program, target))?;
         let built = read_stream(stream.as_slice(), target)?;
         Ok((stream, built))
     };
@@ -192,6 +204,35 @@ fn run_cargo(
             bin: program.bin.clone(),
         }),
     }
+}
+
+/// Says of a failed link what is missing, where that can be known: linkers say only
+/// that they cannot find `-lc`.
+fn explain_static(error: BuildError, program: &Program, target: &str) -> BuildError {
+    // Other C libraries come with the compiler.
+    let is_static = target.ends_with("-gnu")
+        && program
+            .rustflags
+            .iter()
+            .any(|flag| flag.contains("+crt-static"));
+    match error {
+        BuildError::Failed { status, .. } if is_static && !has_static_libc() => {
+            BuildError::NoStaticLibc { status }
+        }
+        other => other,
+    }
+}
+
+/// Whether the C compiler finds the static library; it answers with the bare name
+/// when it does not. Without a C compiler nothing is known, so nothing is blamed.
+fn has_static_libc() -> bool {
+    let answer = Command::new(tool("CC", "cc"))
+        .arg("-print-file-name=libc.a")
+        .stdin(Stdio::null())
+        .output();
+    answer.map_or(true, |done| {
+        Path::new(String::from_utf8_lossy(&done.stdout).trim()).is_absolute()
+    })
 }
 
 /// The program and the files in `deps` that it may be a link of.

@@ -140,7 +140,9 @@ impl LazyEdge {
 /// Why there is no policy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PolicyError {
-    #[error("cannot read policy {file}: {source}\nhint: name one with --policy FILE")]
+    #[error(
+        "cannot read policy {file}: {source}\nhint: run in the root of the workspace, or name one with --policy FILE"
+    )]
     Unreadable {
         file: PathBuf,
         source: std::io::Error,
