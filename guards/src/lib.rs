@@ -24,3 +24,4 @@ mod policy;
 mod present;
 mod reachable;
 mod report;
+mod threads;

@@ -7,6 +7,7 @@ use crate::layer::{Judgement, Subject};
 use crate::packages::{Built, Closure, Workspace, matching_known};
 use crate::policy::{Denied, DenyRule};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead};
 use std::path::Path;
 
 /// What the linker was given.
@@ -18,9 +19,10 @@ pub(crate) struct Linked {
     pub(crate) bytes: BTreeMap<String, u64>,
 }
 
-/// Reads the arguments and, where there is one, the map. `None` when the arguments
-/// name no library of the closure: everything was merged before.
-pub(crate) fn read(link_args: &str, link_map: Option<&str>, built: &Built) -> Option<Linked> {
+/// Reads the arguments and, where there are any, the bytes of each library as
+/// [`sum_map`] wrote them. `None` when the arguments name no library of the
+/// closure: everything was merged before.
+pub(crate) fn read(link_args: &str, link_bytes: Option<&str>, built: &Built) -> Option<Linked> {
     let by_file: BTreeMap<&str, &str> = built
         .packages
         .iter()
@@ -32,7 +34,16 @@ pub(crate) fn read(link_args: &str, link_map: Option<&str>, built: &Built) -> Op
         .filter_map(|word| by_file.get(file_name(Path::new(word))?))
         .map(|id| (*id).to_owned())
         .collect();
-    let bytes = link_map.map_or_else(BTreeMap::new, |map| map_bytes(map, &by_file));
+    let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
+    for line in link_bytes.unwrap_or_default().lines() {
+        let Some((size, file)) = line.split_once('\t') else {
+            continue;
+        };
+        if let (Ok(size), Some(id)) = (size.parse::<u64>(), by_file.get(file)) {
+            let sum = bytes.entry((*id).to_owned()).or_default();
+            *sum = sum.saturating_add(size);
+        }
+    }
     (!packages.is_empty()).then_some(Linked { packages, bytes })
 }
 
@@ -40,29 +51,41 @@ fn file_name(file: &Path) -> Option<&str> {
     file.file_name()?.to_str()
 }
 
-/// Sums what each library contributed. LLD's lines are `VMA LMA SIZE ALIGN FILE:(SECTION)`
-/// with hexadecimal numbers; other lines are headings and symbols.
-fn map_bytes(map: &str, by_file: &BTreeMap<&str, &str>) -> BTreeMap<String, u64> {
-    let mut bytes = BTreeMap::new();
-    for line in map.lines() {
-        let Some((columns, member)) = line.split_once(".rlib(") else {
-            continue;
-        };
-        if !member.contains(":(") {
-            continue;
+/// Sums what each library contributed by the linker's map: lines of `BYTES\tFILE`, by
+/// file. A map names every symbol and is larger than the program, so it is read once,
+/// when it was made.
+///
+/// LLD's lines are `VMA LMA SIZE ALIGN FILE:(SECTION)` with hexadecimal numbers; other
+/// lines are headings and symbols, and other linkers' maps give nothing.
+///
+/// # Errors
+/// Those of `map`.
+pub(crate) fn sum_map(mut map: impl BufRead) -> io::Result<String> {
+    let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if map.read_until(b'\n', &mut line)? == 0 {
+            break;
         }
-        let mut words = columns.split_whitespace();
-        let size = words
-            .nth(2)
-            .and_then(|word| u64::from_str_radix(word, 16).ok());
-        let file = words.nth(1).and_then(|word| word.rsplit('/').next());
-        let id = file.and_then(|file| by_file.get(format!("{file}.rlib").as_str()));
-        if let (Some(size), Some(id)) = (size, id) {
-            let sum: &mut u64 = bytes.entry((*id).to_owned()).or_default();
+        if let Some((file, size)) = std::str::from_utf8(&line).ok().and_then(read_line) {
+            let sum = bytes.entry(file).or_default();
             *sum = sum.saturating_add(size);
         }
     }
-    bytes
+    let lines = bytes.iter().map(|(file, sum)| format!("{sum}\t{file}\n"));
+    Ok(lines.collect())
+}
+
+fn read_line(line: &str) -> Option<(String, u64)> {
+    let (columns, member) = line.split_once(".rlib(")?;
+    if !member.contains(":(") {
+        return None;
+    }
+    let mut words = columns.split_whitespace();
+    let size = u64::from_str_radix(words.nth(2)?, 16).ok()?;
+    let file = words.nth(1)?.rsplit('/').next()?;
+    Some((format!("{file}.rlib"), size))
 }
 
 /// Judges one rule; `linked` is none when the layer cannot see.
@@ -107,7 +130,7 @@ pub(crate) fn judge(
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{read, sum_map};
     use crate::packages::Built;
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
@@ -131,7 +154,9 @@ mod tests {
             1000 1000 20 16         /t/deps/liba-0123456789abcdef.rlib(a.o):(.text.f)\n\
             1000 1000 20 1                 a::f\n\
             1020 1020 10 16         /t/deps/liba-0123456789abcdef.rlib(a.o):(.text.g)\n";
-        let linked = read(args, Some(map), &built()).unwrap();
+        let bytes = sum_map(map.as_bytes()).unwrap();
+        assert_eq!(bytes, "48\tliba-0123456789abcdef.rlib\n");
+        let linked = read(args, Some(&bytes), &built()).unwrap();
         assert_eq!(linked.packages, BTreeSet::from(["a".to_owned()]));
         // 0x20 + 0x10.
         assert_eq!(linked.bytes, BTreeMap::from([("a".to_owned(), 48)]));

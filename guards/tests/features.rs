@@ -64,7 +64,7 @@ fn a_package_that_is_not_there_is_a_sentence() {
     let policy = fixture("features/policy.toml");
     let (code, text) = guard.check(&policy, &["--path", "no-such-package"]);
     assert_eq!(code, 3);
-    assert!(text.contains("run `guard build`"), "{text}");
+    assert!(text.contains("run `guard build --policy "), "{text}");
     let (code, text) = guard.check(&policy, &["--path", "nothing"]);
     assert_eq!(code, 2);
     assert!(text.contains("the policy has no path `nothing`"), "{text}");

@@ -27,7 +27,7 @@ pub(crate) enum Link {
 }
 
 /// A section that is loaded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Section<'d> {
     pub(crate) name: String,
     pub(crate) address: u64,
@@ -122,38 +122,8 @@ pub(crate) enum ImageError {
 /// # Errors
 /// When it is another format, architecture or kind, or damaged.
 pub(crate) fn read(data: &[u8]) -> Result<Image<'_>, ImageError> {
-    check_magic(data)?;
-    let file = ElfFile64::<Endianness>::parse(data).map_err(damaged)?;
-    if file.architecture() != Architecture::X86_64 {
-        return Err(ImageError::Architecture {
-            architecture: format!("{:?}", file.architecture()).to_lowercase(),
-        });
-    }
-    let link = match file.kind() {
-        ObjectKind::Executable => Link::Fixed,
-        ObjectKind::Dynamic => Link::Pie,
-        ObjectKind::Relocatable => {
-            return Err(ImageError::Kind {
-                kind: "an object file",
-            });
-        }
-        ObjectKind::Core => {
-            return Err(ImageError::Kind {
-                kind: "a core dump",
-            });
-        }
-        _ => {
-            return Err(ImageError::Kind {
-                kind: "of an unknown kind",
-            });
-        }
-    };
-    let sections = sections(&file)?;
-    if !sections.iter().any(|section| section.executable) {
-        return Err(ImageError::Damaged {
-            message: "it has no section with code".to_owned(),
-        });
-    }
+    let (file, link) = open(data)?;
+    let sections = code_and_data(&file)?;
     let (dynamic, emitted) = super::pointers::relocations(&file, data)?;
     Ok(Image {
         link,
@@ -164,9 +134,51 @@ pub(crate) fn read(data: &[u8]) -> Result<Image<'_>, ImageError> {
         emitted,
         needed: needed(&file),
         imports: imports(&file),
-        build_id: file.build_id().ok().flatten().map(hex),
+        build_id: build_id(&file),
         has_symtab: file.symbol_table().is_some(),
     })
+}
+
+/// Reads only what two programs that are one build have in common.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_loaded(data: &[u8]) -> Result<(Option<String>, Vec<Section<'_>>), ImageError> {
+    let (file, _) = open(data)?;
+    Ok((build_id(&file), code_and_data(&file)?))
+}
+
+fn open(data: &[u8]) -> Result<(ElfFile64<'_, Endianness>, Link), ImageError> {
+    check_magic(data)?;
+    let file = ElfFile64::<Endianness>::parse(data).map_err(damaged)?;
+    if file.architecture() != Architecture::X86_64 {
+        return Err(ImageError::Architecture {
+            architecture: format!("{:?}", file.architecture()).to_lowercase(),
+        });
+    }
+    let kind = match file.kind() {
+        ObjectKind::Executable => return Ok((file, Link::Fixed)),
+        ObjectKind::Dynamic => return Ok((file, Link::Pie)),
+        ObjectKind::Relocatable => "an object file",
+        ObjectKind::Core => "a core dump",
+        _ => "of an unknown kind",
+    };
+    Err(ImageError::Kind { kind })
+}
+
+fn code_and_data<'d>(file: &ElfFile64<'d, Endianness>) -> Result<Vec<Section<'d>>, ImageError> {
+    let sections = sections(file)?;
+    if sections.iter().any(|section| section.executable) {
+        Ok(sections)
+    } else {
+        Err(ImageError::Damaged {
+            message: "it has no section with code".to_owned(),
+        })
+    }
+}
+
+fn build_id(file: &ElfFile64<'_, Endianness>) -> Option<String> {
+    file.build_id().ok().flatten().map(hex)
 }
 
 pub(super) fn damaged(error: object::Error) -> ImageError {

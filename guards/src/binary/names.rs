@@ -39,7 +39,12 @@ pub(crate) fn code_name(symbol: &str) -> CodeName {
 }
 
 /// Removes generic arguments and the brackets of inherent implementations.
-fn plain_path(display: &str) -> String {
+pub(crate) fn plain_path(display: &str) -> String {
+    // Most names have none of these and stay as they are.
+    let is_plain = |byte: u8| !matches!(byte, b'<' | b'>' | b'{' | b'#');
+    if display.bytes().all(is_plain) && !display.ends_with(':') && !display.contains("::::") {
+        return display.to_owned();
+    }
     let unwrapped = unwrap_inherent(display);
     let mut out = String::with_capacity(unwrapped.len());
     let mut depth = 0_usize;

@@ -1,35 +1,26 @@
 //! Whether a stripped and an unstripped program are the same build.
 //!
 //! What is loaded must be the same bytes at the same addresses; only then may one
-//! stand for the other. The stripped one is reduced to digests, so that two large
-//! programs are never in memory at once.
+//! stand for the other.
 
-use super::Image;
-use sha2::{Digest, Sha256};
+use super::Section;
+use super::image::{ImageError, read_loaded};
 
-/// What of a program is loaded, as digests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Loaded {
+/// What of a program is loaded.
+pub(crate) struct Loaded<'d> {
     build_id: Option<String>,
-    /// Name, address, size and digest of each section, by address.
-    sections: Vec<(String, u64, u64, [u8; 32])>,
+    /// By address.
+    sections: Vec<Section<'d>>,
 }
 
-impl Loaded {
-    /// Digests `image`.
-    pub(crate) fn of(image: &Image<'_>) -> Self {
-        let digest = |section: &super::Section<'_>| {
-            (
-                section.name.clone(),
-                section.address,
-                section.size,
-                Sha256::digest(section.bytes).into(),
-            )
-        };
-        Self {
-            build_id: image.build_id.clone(),
-            sections: image.sections.iter().map(digest).collect(),
-        }
+impl<'d> Loaded<'d> {
+    /// Reads it from a program's file.
+    ///
+    /// # Errors
+    /// When it is no linked program for x86-64, or damaged.
+    pub(crate) fn read(data: &'d [u8]) -> Result<Self, ImageError> {
+        let (build_id, sections) = read_loaded(data)?;
+        Ok(Self { build_id, sections })
     }
 }
 
@@ -46,7 +37,7 @@ pub(crate) enum Unlike {
 ///
 /// # Errors
 /// How they differ.
-pub(crate) fn check_twins(shipped: &Loaded, unstripped: &Loaded) -> Result<(), Unlike> {
+pub(crate) fn check_twins(shipped: &Loaded<'_>, unstripped: &Loaded<'_>) -> Result<(), Unlike> {
     if let (Some(a), Some(b)) = (&shipped.build_id, &unstripped.build_id)
         && a != b
     {
@@ -59,7 +50,7 @@ pub(crate) fn check_twins(shipped: &Loaded, unstripped: &Loaded) -> Result<(), U
     for index in 0..pairs {
         let (a, b) = (shipped.sections.get(index), unstripped.sections.get(index));
         if a != b {
-            let section = a.or(b).map(|(name, ..)| name.clone());
+            let section = a.or(b).map(|section| section.name.clone());
             return Err(Unlike::Section {
                 section: section.unwrap_or_default(),
             });

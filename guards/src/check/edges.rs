@@ -11,7 +11,7 @@ use crate::reachable::{Cut, Graph, Labels, Node};
 pub(super) fn cut_edges(
     path: &StartPath,
     graph: &Graph,
-    labels: &Labels,
+    labels: &Labels<'_>,
     found: &mut Vec<Finding>,
 ) -> Cut {
     let mut cut = Cut::new();
@@ -19,7 +19,7 @@ pub(super) fn cut_edges(
         let Lazy::Call { from, to } = &edge.what else {
             continue;
         };
-        let (sources, targets) = (labels.find_sources(from), labels.find(to));
+        let (sources, targets) = (labels.find_sources(graph, from), labels.find(graph, to));
         let missing: Vec<&str> = [(from, &sources), (to, &targets)]
             .iter()
             .filter(|(_, list)| list.is_empty())

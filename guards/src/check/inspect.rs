@@ -1,7 +1,7 @@
 //! Everything that the layers see of one build, before any rule is judged.
 
-use crate::binary::{self, Image, ImageError, Loaded, Pointer, Unlike, check_twins};
-use crate::evidence::{Evidence, FileRecord};
+use crate::binary::{self, Image, Pointer, Unlike};
+use crate::evidence::{BadProgram, Evidence};
 use crate::linked::{self, Linked};
 use crate::packages::{
     Closure, Difference, PackagesError, Workspace, compare, read_metadata, read_stream, simulate,
@@ -28,12 +28,8 @@ pub(crate) struct Inspection<'e> {
 pub(crate) enum InspectError {
     #[error(transparent)]
     Packages(#[from] PackagesError),
-    #[error("{role} program {name} {source}")]
-    Image {
-        role: &'static str,
-        name: String,
-        source: ImageError,
-    },
+    #[error(transparent)]
+    Program(#[from] BadProgram),
 }
 
 /// Looks at a build.
@@ -45,35 +41,62 @@ pub(crate) fn inspect<'e>(
     program: &Program,
 ) -> Result<Inspection<'e>, InspectError> {
     let record = &evidence.record;
-    let workspace = read_metadata(&evidence.metadata)?;
-    let closure = simulate(&workspace, program, &record.target, &record.host)?;
-    let built = read_stream(evidence.artifacts.as_slice(), &record.target)?;
-    let difference = compare(&workspace, &closure, &built);
-    let linked = evidence
-        .link_args
-        .as_deref()
-        .and_then(|args| linked::read(args, evidence.link_map.as_deref(), &built));
-    let broken = |role, file: &FileRecord, source| InspectError::Image {
-        role,
-        name: file.name.clone(),
-        source,
-    };
-    let shipped = evidence
-        .shipped
-        .as_ref()
-        .map_err(|source| broken("shipped", &record.shipped, source.clone()))?;
-    let image = binary::read(&evidence.unstripped)
-        .map_err(|source| broken("unstripped", &record.unstripped, source))?;
-    let pointers = binary::pointers(&image);
-    let presence = present::look(&image, &pointers, Some(&workspace));
+    let unlike = evidence.twins.clone()?;
+    // The packages and the program's names have nothing to do with each other.
+    let (packages, image, pointers, symbols) = std::thread::scope(|scope| {
+        let packages = scope.spawn(|| look_at_packages(evidence, program));
+        let image = binary::read(&evidence.unstripped)
+            .map_err(|source| BadProgram::new("unstripped", &record.unstripped, source));
+        let pointers = image.as_ref().map(binary::pointers).unwrap_or_default();
+        let symbols = image.as_ref().ok().and_then(present::read_symbols);
+        // A thread that panics has ended the program before this.
+        let packages = packages.join().unwrap_or_else(|_| {
+            Err(PackagesError::Metadata {
+                message: "it could not be looked at".to_owned(),
+            })
+        });
+        (packages, image, pointers, symbols)
+    });
+    let image = image?;
+    let Packages {
+        workspace,
+        closure,
+        difference,
+        linked,
+    } = packages?;
+    let presence = present::look(&image, &pointers, Some(&workspace), symbols);
     Ok(Inspection {
         workspace,
         closure,
         difference,
         linked,
-        unlike: check_twins(shipped, &Loaded::of(&image)).err(),
         image,
+        unlike,
         pointers,
         presence,
+    })
+}
+
+struct Packages {
+    workspace: Workspace,
+    closure: Closure,
+    difference: Difference,
+    linked: Option<Linked>,
+}
+
+fn look_at_packages(evidence: &Evidence, program: &Program) -> Result<Packages, PackagesError> {
+    let record = &evidence.record;
+    let workspace = read_metadata(&evidence.metadata)?;
+    let closure = simulate(&workspace, program, &record.target, &record.host)?;
+    let built = read_stream(evidence.artifacts.as_slice(), &record.target)?;
+    let linked = evidence
+        .link_args
+        .as_deref()
+        .and_then(|args| linked::read(args, evidence.link_bytes.as_deref(), &built));
+    Ok(Packages {
+        difference: compare(&workspace, &closure, &built),
+        workspace,
+        closure,
+        linked,
     })
 }

@@ -270,7 +270,7 @@ fn roots_of(
     path: &StartPath,
     seen: &Inspection<'_>,
     graph: &Graph,
-    labels: &Labels,
+    labels: &Labels<'_>,
     found: &mut Vec<Finding>,
 ) -> Vec<Node> {
     if path.roots.is_empty() {
@@ -282,7 +282,7 @@ fn roots_of(
     }
     let mut roots = Vec::new();
     for name in &path.roots {
-        let named = labels.find(name);
+        let named = labels.find(graph, name);
         if named.is_empty() {
             found.push(root_missing(name));
         }
@@ -340,7 +340,7 @@ fn unmatched_rules(path: &StartPath, seen: &Inspection<'_>) -> Vec<Finding> {
 }
 
 /// Symbol rules that name no function of a program whose functions have names.
-fn unmatched_symbols(path: &StartPath, labels: &Labels) -> Vec<Finding> {
+fn unmatched_symbols(path: &StartPath, labels: &Labels<'_>) -> Vec<Finding> {
     if !labels.has_names {
         return Vec::new();
     }

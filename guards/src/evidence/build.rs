@@ -5,6 +5,7 @@
 
 use super::record::{FileRecord, Record, SCHEMA, sha256_of};
 use crate::binary;
+use crate::linked;
 use crate::packages::{Built, PackagesError, read_stream};
 use crate::policy::{DefaultFeatures, Program};
 use std::ffi::OsString;
@@ -99,6 +100,9 @@ pub(crate) fn build(
     write(&folder.join("metadata.json"), &metadata)?;
     write(&folder.join("artifacts.jsonl"), &stream)?;
     let single = program.together_with.is_empty();
+    if single {
+        write_link_bytes(folder)?;
+    }
     let optional = |name: &str| single.then(|| describe(folder, name)).transpose();
     let record = Record {
         schema: SCHEMA.to_owned(),
@@ -117,6 +121,7 @@ pub(crate) fn build(
         artifacts: describe(folder, "artifacts.jsonl")?,
         link_args: optional(LINK_ARGS)?,
         link_map: optional(LINK_MAP)?,
+        link_bytes: optional(LINK_BYTES)?,
         unstripped: describe(folder, &format!("{}.unstripped", program.bin))?,
         shipped: describe(folder, &program.bin)?,
     };
@@ -165,6 +170,19 @@ fn has_symbols(program: &Path) -> Result<bool, BuildError> {
 
 const LINK_ARGS: &str = "link-args.txt";
 const LINK_MAP: &str = "link.map";
+const LINK_BYTES: &str = "link-bytes.txt";
+
+/// Writes what the linker's map says of each library.
+fn write_link_bytes(folder: &Path) -> Result<(), BuildError> {
+    let map = folder.join(LINK_MAP);
+    let unreadable = |source| BuildError::Write {
+        file: map.clone(),
+        source,
+    };
+    let file = std::fs::File::open(&map).map_err(unreadable)?;
+    let text = linked::sum_map(std::io::BufReader::new(file)).map_err(unreadable)?;
+    write(&folder.join(LINK_BYTES), text.as_bytes())
+}
 
 /// Runs the build; once more after removing the program when cargo found it fresh
 /// and this folder has no files of its link.

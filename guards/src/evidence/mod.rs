@@ -8,8 +8,8 @@ mod read;
 mod record;
 
 pub(crate) use build::{BuildError, BuildOptions, build};
-pub(crate) use read::{Evidence, EvidenceError, InputFile, read_evidence};
-pub(crate) use record::{FileRecord, sha256_of};
+pub(crate) use read::{BadProgram, Evidence, EvidenceError, InputFile, read_evidence};
+pub(crate) use record::sha256_of;
 
 use crate::policy::Program;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Reads a folder of evidence and holds its files against their digests.
 
 use super::record::{FileRecord, Record, SCHEMA, sha256_of};
-use crate::binary::{self, ImageError, Loaded};
+use crate::binary::{ImageError, Loaded, Unlike, check_twins};
 use std::path::{Path, PathBuf};
 
 /// Largest text file of a build that is read; nushell's metadata has 4 MB.
@@ -13,10 +13,30 @@ pub(crate) struct Evidence {
     pub(crate) metadata: String,
     pub(crate) artifacts: Vec<u8>,
     pub(crate) link_args: Option<String>,
-    pub(crate) link_map: Option<String>,
+    pub(crate) link_bytes: Option<String>,
     pub(crate) unstripped: Vec<u8>,
-    /// What ships, reduced to what it has in common with the unstripped program.
-    pub(crate) shipped: Result<Loaded, ImageError>,
+    /// How what ships differs from it.
+    pub(crate) twins: Result<Option<Unlike>, BadProgram>,
+}
+
+/// A recorded file that is no program to judge.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{role} program {name} {source}")]
+pub(crate) struct BadProgram {
+    role: &'static str,
+    name: String,
+    source: ImageError,
+}
+
+impl BadProgram {
+    /// Of a file with this role in the record.
+    pub(crate) fn new(role: &'static str, file: &FileRecord, source: ImageError) -> Self {
+        Self {
+            role,
+            name: file.name.clone(),
+            source,
+        }
+    }
 }
 
 /// A file that a report rests on.
@@ -72,20 +92,45 @@ pub(crate) fn read_evidence(folder: &Path) -> Result<Evidence, EvidenceError> {
             .map(|file| read_text(folder, file))
             .transpose()
     };
-    // The one that ships is dropped before the other is read.
-    let shipped = {
-        let bytes = read_program(folder, &record.shipped)?;
-        binary::read(&bytes).map(|image| Loaded::of(&image))
-    };
+    let (shipped, unstripped) = read_programs(folder, &record)?;
+    let twins = compare(&record, &shipped, &unstripped);
+    drop(shipped);
     Ok(Evidence {
         metadata: read_text(folder, &record.metadata)?,
         artifacts: read_checked(folder, &record.artifacts, TEXT_BYTES_MAX)?,
         link_args: text(&record.link_args)?,
-        link_map: text(&record.link_map)?,
-        unstripped: read_program(folder, &record.unstripped)?,
-        shipped,
+        link_bytes: text(&record.link_bytes)?,
+        unstripped,
+        twins,
         record,
     })
+}
+
+/// Both programs, at once: digests of large ones take most of the time.
+fn read_programs(folder: &Path, record: &Record) -> Result<(Vec<u8>, Vec<u8>), EvidenceError> {
+    std::thread::scope(|scope| {
+        let shipped = scope.spawn(|| read_program(folder, &record.shipped));
+        let unstripped = read_program(folder, &record.unstripped);
+        // A thread that panics has ended the program before this.
+        let shipped = shipped.join().unwrap_or_else(|_| {
+            Err(EvidenceError::Changed {
+                file: folder.join(&record.shipped.name),
+            })
+        });
+        Ok((shipped?, unstripped?))
+    })
+}
+
+fn compare(
+    record: &Record,
+    shipped: &[u8],
+    unstripped: &[u8],
+) -> Result<Option<Unlike>, BadProgram> {
+    let shipped = Loaded::read(shipped)
+        .map_err(|source| BadProgram::new("shipped", &record.shipped, source))?;
+    let unstripped = Loaded::read(unstripped)
+        .map_err(|source| BadProgram::new("unstripped", &record.unstripped, source))?;
+    Ok(check_twins(&shipped, &unstripped).err())
 }
 
 impl Evidence {
@@ -99,7 +144,7 @@ impl Evidence {
         list.push(("artifacts", &record.artifacts));
         list.push(("metadata", &record.metadata));
         list.extend(record.link_args.as_ref().map(|file| ("link-args", file)));
-        list.extend(record.link_map.as_ref().map(|file| ("link-map", file)));
+        list.extend(record.link_bytes.as_ref().map(|file| ("link-bytes", file)));
         list.into_iter()
             .map(|(role, file)| InputFile {
                 role,

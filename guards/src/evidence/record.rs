@@ -32,8 +32,11 @@ pub(crate) struct Record {
     pub(crate) artifacts: FileRecord,
     /// Arguments of the linker; none where several programs were built at once.
     pub(crate) link_args: Option<FileRecord>,
-    /// Map of the linker.
+    /// Map of the linker, for people; it is not read again.
     pub(crate) link_map: Option<FileRecord>,
+    /// Bytes of each library by that map.
+    #[serde(default)]
+    pub(crate) link_bytes: Option<FileRecord>,
     /// The program as it was linked.
     pub(crate) unstripped: FileRecord,
     /// The stripped copy of the same file: what ships.

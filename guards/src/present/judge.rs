@@ -59,11 +59,12 @@ impl Judge<'_> {
                         "it is stripped, and symbols have no other trace",
                     );
                 };
-                let found: Vec<&String> = symbols
+                let mut found: Vec<&String> = symbols
                     .paths
                     .iter()
                     .filter(|path| pattern.matches(path))
                     .collect();
+                found.sort_unstable();
                 let evidence = found
                     .iter()
                     .take(EXAMPLES_MAX)

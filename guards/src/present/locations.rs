@@ -3,7 +3,7 @@
 //! `core::panic::Location` is a pointer to a path, its length, a line and a column.
 //! Only such groups count: a path in a help text has no line behind its pointer.
 
-use super::{Owner, owner_of};
+use super::{Folders, Owner, owner_of};
 use crate::binary::{Image, Pointer};
 use crate::packages::Workspace;
 use std::collections::BTreeMap;
@@ -30,6 +30,7 @@ pub(crate) fn locations(
     pointers: &[Pointer],
     workspace: Option<&Workspace>,
 ) -> Vec<Location> {
+    let folders = workspace.map(Folders::of);
     let mut owners: BTreeMap<&str, Owner> = BTreeMap::new();
     let mut list = Vec::new();
     for pointer in pointers {
@@ -38,7 +39,7 @@ pub(crate) fn locations(
         };
         let owner = owners
             .entry(path)
-            .or_insert_with(|| owner_of(path, workspace))
+            .or_insert_with(|| owner_of(path, folders.as_ref()))
             .clone();
         list.push(Location {
             place: pointer.place,

@@ -11,8 +11,8 @@ mod symbols;
 
 pub(crate) use judge::{Judge, Names};
 pub(crate) use locations::{Location, locations};
-pub(crate) use origins::{Owner, PathClass, owner_of};
-pub(crate) use symbols::SymbolTable;
+pub(crate) use origins::{Folders, Owner, PathClass, owner_of};
+pub(crate) use symbols::{SymbolTable, read as read_symbols};
 
 use crate::binary::{Image, Pointer};
 use crate::packages::Workspace;
@@ -45,11 +45,13 @@ impl Presence {
     }
 }
 
-/// Reads both signals; `workspace` says whose folders paths are in.
+/// Reads the panic locations and puts them beside the symbols, which need no workspace
+/// to be read; `workspace` says whose folders paths are in.
 pub(crate) fn look(
     image: &Image<'_>,
     pointers: &[Pointer],
     workspace: Option<&Workspace>,
+    symbols: Option<SymbolTable>,
 ) -> Presence {
     let locations = locations(image, pointers, workspace);
     let mut owners: BTreeMap<Owner, OwnerUse> = BTreeMap::new();
@@ -61,7 +63,7 @@ pub(crate) fn look(
         }
     }
     Presence {
-        symbols: symbols::read(image),
+        symbols,
         locations,
         owners,
         has_audit_list: image.sections.iter().any(|s| s.name == ".dep-v0"),

@@ -4,8 +4,10 @@
 //! dependencies are recognised by where Cargo says they are; the rest by the forms
 //! in which Cargo, distributions and vendoring lay packages out.
 
-use crate::packages::Workspace;
+use crate::packages::{Package, Workspace};
 use semver::Version;
+use std::collections::HashMap;
+use std::path::Path;
 
 /// Form of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,11 +53,34 @@ impl Owner {
     }
 }
 
-/// Classifies `path`; `workspace` says where packages are.
-pub(crate) fn owner_of(path: &str, workspace: Option<&Workspace>) -> Owner {
+/// Where the packages of a workspace and its dependencies are.
+pub(crate) struct Folders<'w> {
+    root: &'w Path,
+    packages: HashMap<&'w Path, &'w Package>,
+}
+
+impl<'w> Folders<'w> {
+    /// Those that Cargo named. Of two packages in one folder the last by id counts.
+    pub(crate) fn of(workspace: &'w Workspace) -> Self {
+        let mut packages: HashMap<&Path, &Package> = HashMap::new();
+        for package in workspace.known.values() {
+            let there = packages.entry(&package.dir).or_insert(package);
+            if there.id < package.id {
+                *there = package;
+            }
+        }
+        Self {
+            root: &workspace.root,
+            packages,
+        }
+    }
+}
+
+/// Classifies `path`; `folders` says where packages are.
+pub(crate) fn owner_of(path: &str, folders: Option<&Folders<'_>>) -> Owner {
     let parts: Vec<&str> = path.split('/').collect();
     std_owner(&parts)
-        .or_else(|| workspace.and_then(|workspace| known_owner(path, workspace)))
+        .or_else(|| folders.and_then(|folders| known_owner(path, folders)))
         .or_else(|| registry_owner(&parts))
         .or_else(|| git_owner(&parts))
         .or_else(|| vendor_owner(&parts))
@@ -78,24 +103,20 @@ fn std_owner(parts: &[&str]) -> Option<Owner> {
 
 /// The package with the longest folder that holds the path. Paths of workspace
 /// members are relative to the workspace.
-fn known_owner(path: &str, workspace: &Workspace) -> Option<Owner> {
+fn known_owner(path: &str, folders: &Folders<'_>) -> Option<Owner> {
     let whole = if path.starts_with('/') {
         std::path::PathBuf::from(path)
     } else {
-        workspace.root.join(path)
+        folders.root.join(path)
     };
-    workspace
-        .known
-        .values()
-        .filter(|package| whole.starts_with(&package.dir))
-        .max_by_key(|package| (package.dir.as_os_str().len(), &package.id))
-        .map(|package| {
-            Owner::new(
-                PathClass::Known,
-                &package.name,
-                Some(package.version.clone()),
-            )
-        })
+    let package = whole
+        .ancestors()
+        .find_map(|folder| folders.packages.get(folder))?;
+    Some(Owner::new(
+        PathClass::Known,
+        &package.name,
+        Some(package.version.clone()),
+    ))
 }
 
 /// `registry/src/INDEX/NAME-VERSION`, and `registry/NAME-VERSION` of distributions

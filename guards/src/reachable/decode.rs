@@ -2,8 +2,8 @@
 
 use super::functions::Functions;
 use crate::binary::{Image, Link};
+use crate::threads;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
-use std::num::NonZero;
 
 /// How code refers to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(crate) struct Reference {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct References {
     /// By function, sorted, without repeats.
-    pub(crate) of: Vec<Vec<Reference>>,
+    pub(crate) of: Vec<Box<[Reference]>>,
     /// Calls and jumps through registers and memory, by function.
     pub(crate) indirect: Vec<u32>,
 }
@@ -37,46 +37,39 @@ const CHUNK_MIN: usize = 4096;
 
 /// Decodes every function, on as many threads as the machine has.
 pub(crate) fn decode(image: &Image<'_>, functions: &Functions) -> References {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let chunk = functions.list.len().div_ceil(threads).max(CHUNK_MIN);
-    let parts: Vec<References> = std::thread::scope(|scope| {
-        let workers: Vec<_> = functions
-            .list
-            .chunks(chunk)
-            .map(|part| {
-                scope.spawn(move || {
-                    let mut references = References::default();
-                    for function in part {
-                        let (list, indirect) = decode_function(image, function.start, function.end);
-                        references.of.push(list);
-                        references.indirect.push(indirect);
-                    }
-                    references
-                })
-            })
-            .collect();
-        workers
-            .into_iter()
-            .filter_map(|worker| worker.join().ok())
-            .collect()
+    let count = functions.list.len();
+    let parts = threads::by_chunks(&functions.list, CHUNK_MIN, |_, part| {
+        let mut references = References::default();
+        // One list for all: what is kept of it has its exact length.
+        let mut list = Vec::new();
+        for function in part {
+            list.clear();
+            let indirect = decode_function(image, function.start, function.end, &mut list);
+            references.of.push(list.as_slice().into());
+            references.indirect.push(indirect);
+        }
+        references
     });
-    parts
-        .into_iter()
-        .fold(References::default(), |mut all, part| {
-            all.of.extend(part.of);
-            all.indirect.extend(part.indirect);
-            all
-        })
+    let mut all = References {
+        of: Vec::with_capacity(count),
+        indirect: Vec::with_capacity(count),
+    };
+    for part in parts {
+        all.of.extend(part.of);
+        all.indirect.extend(part.indirect);
+    }
+    all
 }
 
-fn decode_function(image: &Image<'_>, start: u64, end: u64) -> (Vec<Reference>, u32) {
+/// Writes the references of one function to `list`, which is empty; counts its indirect
+/// calls and jumps.
+fn decode_function(image: &Image<'_>, start: u64, end: u64, list: &mut Vec<Reference>) -> u32 {
     let length = usize::try_from(end - start).unwrap_or(0);
     let Some(bytes) = image.bytes_at(start, length) else {
-        return (Vec::new(), 0);
+        return 0;
     };
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
-    let mut list = Vec::new();
     let mut indirect = 0;
     let mut runs_off = false;
     while decoder.can_decode() {
@@ -88,24 +81,24 @@ fn decode_function(image: &Image<'_>, start: u64, end: u64) -> (Vec<Reference>, 
             | FlowControl::ConditionalBranch => {
                 let target = instruction.near_branch_target();
                 if !(start..end).contains(&target) {
-                    push(&mut list, target, Use::Goes);
+                    push(list, target, Use::Goes);
                 }
             }
             FlowControl::IndirectCall | FlowControl::IndirectBranch => indirect += 1,
             _ => {}
         }
-        memory_references(image, &instruction, &mut list);
+        memory_references(image, &instruction, list);
         if image.link == Link::Fixed {
-            immediate_references(image, &instruction, &mut list);
+            immediate_references(image, &instruction, list);
         }
     }
     // A function cut in two (cold parts, several entries) goes on in the next.
     if runs_off {
-        push(&mut list, end, Use::Goes);
+        push(list, end, Use::Goes);
     }
     list.sort_unstable();
     list.dedup();
-    (list, indirect)
+    indirect
 }
 
 fn push(list: &mut Vec<Reference>, target: u64, how: Use) {

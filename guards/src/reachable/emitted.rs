@@ -19,10 +19,7 @@ pub(crate) fn references(image: &Image<'_>, functions: &Functions) -> Option<Ref
     if image.emitted.is_empty() {
         return None;
     }
-    let mut references = References {
-        of: vec![Vec::new(); functions.list.len()],
-        indirect: vec![0; functions.list.len()],
-    };
+    let mut lists: Vec<Vec<Reference>> = vec![Vec::new(); functions.list.len()];
     for relocation in &image.emitted {
         let Some(index) = functions.at(relocation.place) else {
             continue;
@@ -36,15 +33,19 @@ pub(crate) fn references(image: &Image<'_>, functions: &Functions) -> Option<Ref
         };
         let function = &functions.list[index];
         if !(function.start..function.end).contains(&target) {
-            references.of[index].push(Reference {
+            lists[index].push(Reference {
                 target,
                 how: Use::Takes,
             });
         }
     }
-    for list in &mut references.of {
+    let sorted = lists.into_iter().map(|mut list| {
         list.sort_unstable();
         list.dedup();
-    }
-    Some(references)
+        list.into_boxed_slice()
+    });
+    Some(References {
+        of: sorted.collect(),
+        indirect: vec![0; functions.list.len()],
+    })
 }

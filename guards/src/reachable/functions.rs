@@ -1,10 +1,18 @@
 //! Where functions are: symbols, unwind tables, and whatever is left between them.
 //!
-//! Every byte of code belongs to exactly one function, so that no jump leads nowhere.
+//! Every byte of code but fill belongs to exactly one function, so that no jump leads
+//! nowhere.
 
 use crate::binary::{CodeName, Image, SymbolKind, code_name};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use std::collections::BTreeMap;
+
+/// `int3`, with which linkers fill.
+const TRAP: u8 = 0xcc;
+
+/// Longest fill between two functions: functions are aligned to a line of the cache
+/// at most.
+const PADDING_MAX: usize = 64;
 
 /// A run of code with one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +32,7 @@ impl Function {
     }
 }
 
-/// All functions of a program, sorted, without gaps inside sections of code.
+/// All functions of a program, sorted, with nothing but fill between them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Functions {
     pub(crate) list: Vec<Function>,
@@ -97,7 +105,7 @@ fn cover(image: &Image<'_>, starts: BTreeMap<u64, Start>) -> Vec<Function> {
         let mut at = section.address.max(covered);
         while starts.next_if(|(address, _)| *address < at).is_some() {}
         while let Some((address, start)) = starts.next_if(|(a, _)| *a < section.end()) {
-            push_gap(&mut list, at, address);
+            push_gap(image, &mut list, at, address);
             let next = starts
                 .peek()
                 .map_or(section.end(), |(next, _)| *next)
@@ -113,14 +121,21 @@ fn cover(image: &Image<'_>, starts: BTreeMap<u64, Start>) -> Vec<Function> {
             });
             at = end;
         }
-        push_gap(&mut list, at, section.end());
+        push_gap(image, &mut list, at, section.end());
         covered = covered.max(section.end());
     }
     list
 }
 
-fn push_gap(list: &mut Vec<Function>, from: u64, to: u64) {
-    if from < to {
+/// Code that nothing names. Traps that fill up to the next function are left out: they
+/// lead nowhere, and there would be as many of them as functions.
+fn push_gap(image: &Image<'_>, list: &mut Vec<Function>, from: u64, to: u64) {
+    let length = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+    let is_padding = length <= PADDING_MAX
+        && image
+            .bytes_at(from, length)
+            .is_some_and(|bytes| bytes.iter().all(|byte| *byte == TRAP));
+    if from < to && !is_padding {
         list.push(Function {
             start: from,
             end: to,

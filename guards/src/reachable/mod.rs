@@ -11,8 +11,10 @@ mod emitted;
 mod functions;
 mod graph;
 mod judge;
+mod labels;
 mod walk;
 
 pub(crate) use graph::{Graph, Node, Source, build};
-pub(crate) use judge::{Labels, judge, labels};
+pub(crate) use judge::judge;
+pub(crate) use labels::{Labels, labels};
 pub(crate) use walk::{Cut, Walk, entry_roots, walk};

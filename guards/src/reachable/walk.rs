@@ -102,16 +102,33 @@ impl Walk {
             })
     }
 
+    /// Nodes on the way to function `index`, both ends included; 0 when not reached.
+    pub(crate) fn distance(&self, index: usize) -> usize {
+        let mut nodes = 0;
+        let mut at = Node::Function(index);
+        while let Some(parent) = self.parent(at) {
+            nodes += 1;
+            if parent == at {
+                break;
+            }
+            at = parent;
+        }
+        nodes
+    }
+
+    fn parent(&self, node: Node) -> Option<Node> {
+        match node {
+            Node::Function(index) => self.functions[index],
+            Node::Piece(index) => self.pieces[index],
+        }
+    }
+
     /// The way from a root to function `index`, both included; empty when not reached.
     pub(crate) fn route(&self, index: usize) -> Vec<Node> {
         let mut route = Vec::new();
         let mut at = Node::Function(index);
         loop {
-            let parent = match at {
-                Node::Function(index) => self.functions[index],
-                Node::Piece(index) => self.pieces[index],
-            };
-            let Some(parent) = parent else {
+            let Some(parent) = self.parent(at) else {
                 return Vec::new();
             };
             route.push(at);
