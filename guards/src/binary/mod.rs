@@ -12,7 +12,7 @@ mod twins;
 pub(crate) use image::{
     FILE_BYTES_MAX, Image, ImageError, Link, Section, Symbol, SymbolKind, read,
 };
-pub(crate) use names::{CodeName, code_name, owning_paths, paths_in, plain_path};
+pub(crate) use names::{CodeName, code_name, display_name, owning_paths, paths_in, plain_path};
 pub(crate) use pointers::{Pointer, pointers};
 pub(crate) use text_lists::TextLists;
 pub(crate) use twins::{Loaded, Unlike, check_twins};

@@ -20,22 +20,31 @@ pub(crate) struct CodeName {
 /// Demangles `symbol`. Suffixes that compilers add (`.llvm.123`, `$tlv$init`) are kept
 /// out of the way.
 pub(crate) fn code_name(symbol: &str) -> CodeName {
-    let symbol = symbol.strip_suffix("$tlv$init").unwrap_or(symbol);
-    match rustc_demangle::try_demangle(symbol) {
-        Ok(name) => {
-            let display = format!("{name:#}");
+    match display_name(symbol) {
+        Some(display) => CodeName {
+            plain: plain_path(&display),
+            display,
+            is_rust: true,
+        },
+        None => {
+            let symbol = without_suffix(symbol);
             CodeName {
-                plain: plain_path(&display),
-                display,
-                is_rust: true,
+                display: symbol.to_owned(),
+                plain: symbol.to_owned(),
+                is_rust: false,
             }
         }
-        Err(_) => CodeName {
-            display: symbol.to_owned(),
-            plain: symbol.to_owned(),
-            is_rust: false,
-        },
     }
+}
+
+/// The display form alone; `None` when it is no Rust symbol.
+pub(crate) fn display_name(symbol: &str) -> Option<String> {
+    let name = rustc_demangle::try_demangle(without_suffix(symbol)).ok()?;
+    Some(format!("{name:#}"))
+}
+
+fn without_suffix(symbol: &str) -> &str {
+    symbol.strip_suffix("$tlv$init").unwrap_or(symbol)
 }
 
 /// Removes generic arguments and the brackets of inherent implementations.

@@ -12,12 +12,13 @@ use crate::finding::{Code, Finding};
 use crate::layer::{Answer, Judgement, Layer};
 use crate::linked;
 use crate::packages::{self, Routes};
-use crate::policy::{Date, Denied, DenyRule, StartPath, Unmatched};
-use crate::present::Judge;
+use crate::policy::{Date, Denied, DenyRule, StartPath, SymbolPattern, Unmatched};
+use crate::present::{Judge, paths_matching};
 use crate::reachable::{
     Graph, Labels, Node, Source, Walk, build as build_graph, entry_roots, judge as judge_reachable,
     labels, walk,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the caller wants besides the policy.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +73,7 @@ pub(crate) fn check_path(
         workspace: &seen.workspace,
         closure: &seen.closure,
         closure_is_certain: seen.difference.is_empty(),
+        named: named_code(path, seen),
     };
     report
         .layers
@@ -93,6 +95,21 @@ pub(crate) fn check_path(
         .findings
         .sort_by_key(|finding| (finding.code.severity(), finding.code));
     report
+}
+
+/// What the path's rules for symbols name in the binary.
+fn named_code<'p>(
+    path: &'p StartPath,
+    seen: &Inspection<'_>,
+) -> BTreeMap<&'p str, BTreeSet<String>> {
+    let patterns = path.deny.iter().filter_map(|rule| match &rule.what {
+        Denied::Symbol { pattern } => Some(pattern),
+        Denied::Crate { .. } => None,
+    });
+    let patterns: Vec<&SymbolPattern> = patterns.collect();
+    let found = paths_matching(&seen.image, &patterns);
+    let texts = patterns.into_iter().map(SymbolPattern::text);
+    texts.zip(found).collect()
 }
 
 fn program_label(evidence: &Evidence) -> String {

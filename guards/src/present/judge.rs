@@ -4,7 +4,7 @@ use super::{PathClass, Presence};
 use crate::layer::{Judgement, Subject};
 use crate::packages::{Closure, Workspace, matching_known};
 use crate::policy::{Denied, DenyRule, fold_name};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Crates that the standard library links copies of. Their names in a binary say
 /// nothing unless the program's closure has them too.
@@ -37,6 +37,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) closure: &'a Closure,
     /// Whether the closure was confirmed by the artifact stream.
     pub(crate) closure_is_certain: bool,
+    /// Paths of code that the rules for symbols name, by the text of the rule.
+    pub(crate) named: BTreeMap<&'a str, BTreeSet<String>>,
 }
 
 /// How the names of a rule's crates can be read in the binary.
@@ -54,29 +56,24 @@ impl Judge<'_> {
         match &rule.what {
             Denied::Crate { .. } => self.judge_crate(rule),
             Denied::Symbol { pattern } => {
-                let Some(symbols) = &self.presence.symbols else {
+                if self.presence.symbols.is_none() {
                     return Judgement::inconclusive(
                         "it is stripped, and symbols have no other trace",
                     );
-                };
-                let mut found: Vec<&String> = symbols
-                    .paths
-                    .iter()
-                    .filter(|path| pattern.matches(path))
-                    .collect();
-                found.sort_unstable();
+                }
+                let found = self.named.get(pattern.text());
                 let evidence = found
-                    .iter()
+                    .into_iter()
+                    .flatten()
                     .take(EXAMPLES_MAX)
                     .map(|path| format!("symbol `{path}`"));
-                let evidence = evidence.collect();
-                Judgement::from_subjects(
-                    found
-                        .first()
-                        .map(|_| subject(pattern.text().to_owned(), evidence))
-                        .into_iter()
-                        .collect(),
-                )
+                let evidence: Vec<String> = evidence.collect();
+                if evidence.is_empty() {
+                    Judgement::absent()
+                } else {
+                    let name = pattern.text().to_owned();
+                    Judgement::from_subjects(vec![subject(name, evidence)])
+                }
             }
         }
     }

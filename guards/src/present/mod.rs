@@ -12,7 +12,7 @@ mod symbols;
 pub(crate) use judge::{Judge, Names};
 pub(crate) use locations::{Location, locations};
 pub(crate) use origins::{Folders, Owner, PathClass, owner_of};
-pub(crate) use symbols::{SymbolTable, read as read_symbols};
+pub(crate) use symbols::{SymbolTable, paths_matching, read as read_symbols};
 
 use crate::binary::{Image, Pointer};
 use crate::packages::Workspace;

@@ -1,16 +1,15 @@
 //! Names of a symbol table, by the crates that they mention.
 
-use crate::binary::{Image, Symbol, SymbolKind, code_name, paths_in};
+use crate::binary::{Image, Symbol, SymbolKind, code_name, display_name, paths_in};
+use crate::policy::SymbolPattern;
 use crate::threads;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The Rust names of a binary.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SymbolTable {
     /// By root of a path, wherever it stands in the name.
     pub(crate) roots: BTreeMap<String, RootUse>,
-    /// Every path that a rule for symbols can name.
-    pub(crate) paths: HashSet<String>,
     /// How many Rust symbols there are.
     pub(crate) count: usize,
     /// Legacy names among them.
@@ -47,20 +46,16 @@ impl SymbolTable {
         if symbol.kind == SymbolKind::File {
             return;
         }
-        let name = code_name(symbol.name);
-        if !name.is_rust {
+        let Some(display) = display_name(symbol.name) else {
             return;
-        }
+        };
         self.count += 1;
         self.legacy += usize::from(symbol.name.starts_with("_ZN"));
         let mut roots: Vec<&str> = Vec::new();
-        for path in paths_in(&name.display) {
+        for path in paths_in(&display) {
             let root = path.split("::").next().unwrap_or(path);
-            if path.len() > root.len() {
-                self.keep_path(path);
-                if !roots.contains(&root) {
-                    roots.push(root);
-                }
+            if path.len() > root.len() && !roots.contains(&root) {
+                roots.push(root);
             }
         }
         for root in roots {
@@ -68,22 +63,13 @@ impl SymbolTable {
             entry.functions += 1;
             // Sizes are the file's word; a damaged one must not end the program.
             entry.bytes = entry.bytes.saturating_add(symbol.size);
-            if entry.example.is_empty() || name.display < entry.example {
-                entry.example.clone_from(&name.display);
+            if entry.example.is_empty() || display < entry.example {
+                entry.example.clone_from(&display);
             }
-        }
-        self.keep_path(&name.plain);
-    }
-
-    /// Names repeat much more often than they are new.
-    fn keep_path(&mut self, path: &str) {
-        if !self.paths.contains(path) {
-            self.paths.insert(path.to_owned());
         }
     }
 
     fn joined(mut self, other: Self) -> Self {
-        self.paths.extend(other.paths);
         self.count += other.count;
         self.legacy += other.legacy;
         for (root, used) in other.roots {
@@ -96,4 +82,38 @@ impl SymbolTable {
         }
         self
     }
+}
+
+/// Paths in the names of `image` that each pattern names: parts of a name, or its plain
+/// form. One pass for all patterns, sorted and each once.
+pub(crate) fn paths_matching(
+    image: &Image<'_>,
+    patterns: &[&SymbolPattern],
+) -> Vec<BTreeSet<String>> {
+    let none = || vec![BTreeSet::new(); patterns.len()];
+    if patterns.is_empty() {
+        return none();
+    }
+    let parts = threads::by_chunks(&image.symbols, CHUNK_MIN, |_, symbols| {
+        let mut found = none();
+        let names = symbols.iter().filter(|one| one.kind != SymbolKind::File);
+        for name in names.map(|one| code_name(one.name)).filter(|n| n.is_rust) {
+            let paths = paths_in(&name.display);
+            let named = paths.into_iter().filter(|path| path.contains("::"));
+            for path in named.chain([name.plain.as_str()]) {
+                for (pattern, found) in patterns.iter().zip(&mut found) {
+                    if pattern.matches(path) && !found.contains(path) {
+                        found.insert(path.to_owned());
+                    }
+                }
+            }
+        }
+        found
+    });
+    parts.into_iter().fold(none(), |mut all, part| {
+        for (all, part) in all.iter_mut().zip(part) {
+            all.extend(part);
+        }
+        all
+    })
 }

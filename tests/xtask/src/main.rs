@@ -6,6 +6,7 @@
 
 mod bench;
 mod bench_analyze;
+mod bench_guard;
 mod cargo;
 mod demo;
 mod dist;
@@ -30,6 +31,9 @@ cargo xtask TASK
   bench analyze [--runs N]
                          analyze on 200 MB of traces beside DuckDB and chDB from pip, in N turns (5),
                          then on one trace of 1,000,000 spans and on one that is 100,000 deep
+  bench guard [--runs N] guard check on a closure of 800 packages and on programs of 30 MB and over
+                         200 MB, beside cargo-deny and cargo-bloat, in N turns (5); the first run
+                         builds nushell, some 5 minutes, and installs both controls
   fuzz [--minutes N] [TARGET…]
                          fuzz targets of tests/fuzz in turn (all), N minutes in all (20);
                          installs cargo-fuzz below the target folder; needs a C++ compiler
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         ["bench", "analyze", ref options @ ..] => {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
+        ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["guard-selftest", ref cells @ ..] => guard_selftest::run_cells(cells),
         ["--help" | "-h" | "help"] => steps::say(HELP),
