@@ -20,20 +20,18 @@ pub(crate) struct CodeName {
 /// Demangles `symbol`. Suffixes that compilers add (`.llvm.123`, `$tlv$init`) are kept
 /// out of the way.
 pub(crate) fn code_name(symbol: &str) -> CodeName {
-    match display_name(symbol) {
-        Some(display) => CodeName {
+    if let Some(display) = display_name(symbol) {
+        return CodeName {
             plain: plain_path(&display),
             display,
             is_rust: true,
-        },
-        None => {
-            let symbol = without_suffix(symbol);
-            CodeName {
-                display: symbol.to_owned(),
-                plain: symbol.to_owned(),
-                is_rust: false,
-            }
-        }
+        };
+    }
+    let symbol = without_suffix(symbol);
+    CodeName {
+        display: symbol.to_owned(),
+        plain: symbol.to_owned(),
+        is_rust: false,
     }
 }
 

@@ -99,8 +99,8 @@ pub(crate) fn paths_matching(
         let names = symbols.iter().filter(|one| one.kind != SymbolKind::File);
         for name in names.map(|one| code_name(one.name)).filter(|n| n.is_rust) {
             let paths = paths_in(&name.display);
-            let named = paths.into_iter().filter(|path| path.contains("::"));
-            for path in named.chain([name.plain.as_str()]) {
+            let parts = paths.into_iter().filter(|path| path.contains("::"));
+            for path in parts.chain([name.plain.as_str()]) {
                 for (pattern, found) in patterns.iter().zip(&mut found) {
                     if pattern.matches(path) && !found.contains(path) {
                         found.insert(path.to_owned());
