@@ -122,17 +122,43 @@ fn other_member(
     id: &str,
     feature: &str,
 ) -> Option<String> {
-    let target = workspace.known.get(id)?;
-    closure
+    let target = &workspace.known.get(id)?.name;
+    let mut others = closure
         .invocation
-        .keys()
-        .filter(|other| !closure.packages.contains_key(*other))
-        .filter_map(|other| workspace.declared.get(other))
-        .find(|package| {
-            package.dependencies.iter().any(|dependency| {
-                dependency.name == target.name
-                    && dependency.features.iter().any(|asked| asked == feature)
-            })
+        .iter()
+        .filter(|(other, _)| !closure.packages.contains_key(*other));
+    let asker = others.find_map(|(other, enabled)| {
+        let package = workspace.declared.get(other)?;
+        let mut dependencies = package.dependencies.iter();
+        dependencies.find_map(|dependency| {
+            (dependency.name == *target)
+                .then(|| asks_for(package, enabled, dependency, feature))
+                .flatten()
         })
-        .map(|package| format!("`{}`, built in the same cargo invocation", package.name))
+    })?;
+    Some(format!("{asker}, built in the same cargo invocation"))
+}
+
+/// How `package`, with these features on, asks a dependency for `feature`.
+fn asks_for(
+    package: &cargo_metadata::Package,
+    enabled: &BTreeSet<String>,
+    dependency: &cargo_metadata::Dependency,
+    feature: &str,
+) -> Option<String> {
+    let name = dependency.rename.as_deref().unwrap_or(&dependency.name);
+    let slashed = format!("{name}/{feature}");
+    let by_feature = enabled.iter().find(|own| {
+        let items = package.features.get(*own);
+        items.is_some_and(|items| items.contains(&slashed))
+    });
+    if dependency.features.iter().any(|asked| asked == feature) {
+        Some(format!("`{}`", package.name))
+    } else if let Some(own) = by_feature {
+        Some(format!("`{}/{own}`", package.name))
+    } else if feature == "default" && dependency.uses_default_features {
+        Some(format!("`{}`, which keeps default features", package.name))
+    } else {
+        None
+    }
 }

@@ -37,8 +37,10 @@ cargo xtask TASK
   fuzz [--minutes N] [TARGET…]
                          fuzz targets of tests/fuzz in turn (all), N minutes in all (20);
                          installs cargo-fuzz below the target folder; needs a C++ compiler
-  guard-selftest [CELL…] cells of fixtures/guards/matrix (all 70), built anew with `guard build`
-                         and compared with what is expected of each layer
+  guard-selftest [planted] [CELL…]
+                         cells of fixtures/guards/matrix (all 70), built anew with `guard build`
+                         and compared with what is expected of each layer; planted: ratatui and a
+                         subscriber planted in a copy of this workspace are found, with the feature
 ";
 
 fn main() -> ExitCode {
@@ -53,7 +55,7 @@ fn main() -> ExitCode {
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["fuzz", ref options @ ..] => fuzz::run(options),
-        ["guard-selftest", ref cells @ ..] => guard_selftest::run_cells(cells),
+        ["guard-selftest", ref words @ ..] => guard_selftest::run_words(words),
         ["--help" | "-h" | "help"] => steps::say(HELP),
         _ => Err(format!("unknown task `{}`\n\n{HELP}", words.join(" "))),
     };
