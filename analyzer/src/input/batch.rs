@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::problems::Problems;
 use crate::trace::dataset::Counts;
-use crate::trace::names::Names;
-use crate::trace::span::{Attributes, Resource, ResourceIndex, Span};
+use crate::trace::names::{Names, Symbol};
+use crate::trace::span::{Attributes, Resource, ResourceIndex, Span, Value};
 
 use super::chrome::ChromeEvent;
 use super::client::ClientRecord;
@@ -38,10 +38,20 @@ pub struct Batch {
     pub counts: Counts,
     /// What was wrong.
     pub problems: Problems,
+    /// Room for the attributes of the span that is being read.
+    pub(super) held: Vec<(Symbol, Value)>,
     /// Resource used last: most lines of a file share it.
     last_resource: usize,
     /// Resources by their hash.
     by_hash: HashMap<u64, Vec<u32>>,
+}
+
+/// What a [`Batch`] held at one time.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    spans: usize,
+    counted: u64,
+    resources: usize,
 }
 
 impl Batch {
@@ -51,6 +61,33 @@ impl Batch {
         let own = self.clients.len() + self.manifests.len() + self.documents + self.chrome.len();
         let counts = self.counts;
         counts.spans + counts.logs + counts.metrics + counts.profiles + own as u64
+    }
+
+    /// How much is there, for [`Batch::undo_to`].
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            spans: self.spans.len(),
+            counted: self.counts.spans,
+            resources: self.resources.len(),
+        }
+    }
+
+    /// Takes back the spans and resources that came after a mark; texts stay,
+    /// which nobody names any more.
+    pub(super) fn undo_to(&mut self, mark: Mark) {
+        self.spans.truncate(mark.spans);
+        self.counts.spans = mark.counted;
+        for resource in self.resources.drain(mark.resources..) {
+            if let Some(same) = self.by_hash.get_mut(&resource.hash()) {
+                same.retain(|index| (*index as usize) < mark.resources);
+            }
+        }
+        self.last_resource = 0;
+    }
+
+    /// Stands in a span until its resource has been read.
+    pub(super) fn no_resource(&self) -> ResourceIndex {
+        ResourceIndex(u32::MAX)
     }
 
     /// The index of a resource with these attributes.

@@ -8,6 +8,7 @@
 
 pub mod batch;
 pub mod blocks;
+pub mod canonical;
 pub mod chrome;
 pub mod client;
 pub mod decode;
