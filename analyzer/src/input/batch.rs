@@ -86,7 +86,7 @@ impl Batch {
     }
 
     /// Stands in a span until its resource has been read.
-    pub(super) fn no_resource(&self) -> ResourceIndex {
+    pub(super) fn no_resource() -> ResourceIndex {
         ResourceIndex(u32::MAX)
     }
 

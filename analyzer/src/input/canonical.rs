@@ -256,7 +256,7 @@ impl<'a> Cursor<'a> {
             interval: Interval::new(Timestamp(start), Timestamp(end)).filter(|_| start > 0)?,
             attributes: attributes.as_slice().into(),
             extra: Extra::of(events, links),
-            resource: batch.no_resource(),
+            resource: Batch::no_resource(),
         };
         batch.spans.push(span);
         batch.held = attributes;

@@ -1,6 +1,6 @@
 //! Traces as wholes: ids that were cut, and roots that should be one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::model::lens::Lens;
@@ -13,7 +13,9 @@ const UPPER_HALF: usize = 8;
 /// 64-bit trace ids; where one is the lower half of another, that is suggested
 /// and nothing is merged.
 pub(super) fn short_ids(lens: &Lens<'_>, problems: &mut Problems) {
-    let traces: BTreeSet<TraceId> = lens.data.spans.iter().map(|span| span.trace).collect();
+    // Spans stand by trace, so that equal ids are neighbours.
+    let mut traces: Vec<TraceId> = lens.data.spans.iter().map(|span| span.trace).collect();
+    traces.dedup();
     let is_short = |trace: &&TraceId| trace.0[..UPPER_HALF] == [0; UPPER_HALF];
     let short: Vec<&TraceId> = traces.iter().filter(is_short).collect();
     if short.is_empty() {

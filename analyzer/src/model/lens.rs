@@ -7,7 +7,7 @@ use hashbrown::DefaultHashBuilder;
 use super::by_kind::ByKind;
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
-use crate::trace::span::{ResourceIndex, Value};
+use crate::trace::span::{Resource, ResourceIndex, Value, attribute};
 use crate::trace::tree::Tree;
 use crate::units::Nanos;
 
@@ -36,7 +36,11 @@ pub struct Lens<'a> {
     kind_of_name: HashMap<&'a str, (Kind, Part), DefaultHashBuilder>,
     rules: Vec<Option<u16>>,
     kind_of_rule: Vec<Kind>,
-    quanta: HashMap<u32, Nanos>,
+    /// By place of the resource.
+    quanta: Vec<Nanos>,
+    /// Process key of each resource, by its place.
+    processes: Vec<Option<Symbol>>,
+    channel_key: Option<Symbol>,
 }
 
 /// An attribute that a rule demands.
@@ -93,6 +97,8 @@ impl<'a> Lens<'a> {
             rules: rules.collect(),
             kind_of_rule,
             quanta: quanta(data),
+            processes: processes(data, &model.keys.process),
+            channel_key: data.names.find(&model.keys.channel),
         }
     }
 
@@ -156,10 +162,14 @@ impl<'a> Lens<'a> {
             .filter(move |span| self.kind_of(*span) == Some(kind))
     }
 
-    /// Spans below `span`, itself included, grouped by kind, each group by start.
+    /// Spans below `span`, itself included and others of its kind with what is
+    /// below them left out, grouped by kind, each group by start.
     #[must_use]
     pub fn below(&self, span: SpanIndex) -> ByKind {
-        let mut found = self.tree.descendants(span, |_| true);
+        let kind = self.kind_of(span);
+        let other = |found: &SpanIndex| self.kind_of(*found) != kind;
+        let mut found = self.tree.descendants(span, |found| other(&found));
+        found.retain(other);
         found.push(span);
         self.by_kind(found)
     }
@@ -204,6 +214,40 @@ impl<'a> Lens<'a> {
         }
     }
 
+    /// Key of the process that made a span.
+    #[must_use]
+    pub fn process_of(&self, span: SpanIndex) -> Option<Symbol> {
+        let ResourceIndex(resource) = self.data.span(span).resource;
+        self.processes.get(resource as usize).copied().flatten()
+    }
+
+    /// Id of the channel that a span names.
+    #[must_use]
+    pub fn channel_of(&self, span: SpanIndex) -> Option<Symbol> {
+        match self.data.span(span).attribute(self.channel_key?)? {
+            Value::Text(symbol) => Some(symbol),
+            _ => None,
+        }
+    }
+
+    /// The attribute as a symbol of text.
+    #[must_use]
+    pub fn symbol(&self, span: SpanIndex, key: &str) -> Option<Symbol> {
+        match self.attribute(span, key)? {
+            Value::Text(symbol) => Some(symbol),
+            _ => None,
+        }
+    }
+
+    /// The nearest ancestor of each span that is of one of `kinds`, by place.
+    #[must_use]
+    pub fn nearest_above(&self, kinds: &BTreeSet<Kind>) -> Vec<Option<SpanIndex>> {
+        self.tree.nearest_above(|span| {
+            self.kind_of(span)
+                .is_some_and(|kind| kinds.contains(&kind))
+        })
+    }
+
     /// The attribute as a length of time.
     #[must_use]
     pub fn length(&self, span: SpanIndex, key: &str, unit: Unit) -> Option<Nanos> {
@@ -224,10 +268,9 @@ impl<'a> Lens<'a> {
     /// are whole milliseconds, else 1 ns.
     #[must_use]
     pub fn quantum(&self, span: SpanIndex) -> Nanos {
-        self.quanta
-            .get(&self.data.span(span).resource.0)
-            .copied()
-            .unwrap_or(NANOSECOND)
+        let ResourceIndex(resource) = self.data.span(span).resource;
+        let quantum = self.quanta.get(resource as usize);
+        quantum.copied().unwrap_or(NANOSECOND)
     }
 }
 
@@ -318,16 +361,26 @@ impl<'a> Prepared<'a> {
     }
 }
 
-fn quanta(data: &Dataset) -> HashMap<u32, Nanos> {
-    let mut quanta = HashMap::new();
+fn quanta(data: &Dataset) -> Vec<Nanos> {
+    // A resource without spans has no clock to speak of.
+    let mut quanta = vec![MILLISECOND; data.resources.len()];
     for span in &data.spans {
         let ResourceIndex(resource) = span.resource;
-        let whole = i64::try_from(span.start().0).is_ok_and(|start| start % MILLISECOND.0 == 0);
-        let quantum = if whole { MILLISECOND } else { NANOSECOND };
-        quanta
-            .entry(resource)
-            .and_modify(|old: &mut Nanos| *old = (*old).min(quantum))
-            .or_insert(quantum);
+        let whole = span.start().0.is_multiple_of(MILLISECOND.0.unsigned_abs());
+        if !whole && let Some(quantum) = quanta.get_mut(resource as usize) {
+            *quantum = NANOSECOND;
+        }
     }
     quanta
+}
+
+fn processes(data: &Dataset, key: &str) -> Vec<Option<Symbol>> {
+    let Some(key) = data.names.find(key) else {
+        return Vec::new();
+    };
+    let text = |resource: &Resource| match attribute(&resource.attributes, key)? {
+        Value::Text(symbol) => Some(symbol),
+        _ => None,
+    };
+    data.resources.iter().map(text).collect()
 }

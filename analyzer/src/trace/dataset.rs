@@ -4,6 +4,7 @@
 //! whatever order the files, lines and spans came in.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::input::batch::Batch;
 use crate::input::chrome;
@@ -72,9 +73,7 @@ impl Dataset {
             mut problems,
             ..
         } = batch;
-        // Unstable, because spans that compare equal are interchangeable: the
-        // stable sort would hold half of them twice.
-        spans.sort_unstable_by(|a, b| compare(&names, a, b));
+        order(&mut spans, &names);
         drop_repeats(&mut spans, &names, &mut problems);
         spans.shrink_to_fit();
         profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
@@ -121,6 +120,30 @@ impl Dataset {
             .map(SpanIndex)
     }
 
+    /// The places of the spans of one trace, from its first.
+    #[must_use]
+    pub fn trace_from(&self, first: usize) -> Range<usize> {
+        let rest = self.spans.get(first..).unwrap_or(&[]);
+        let Some(trace) = rest.first().map(|span| span.trace) else {
+            return first..first;
+        };
+        // Most traces are short, so the end is looked for in growing steps.
+        let mut bound = 1;
+        while rest.get(bound).is_some_and(|span| span.trace == trace) {
+            bound *= 2;
+        }
+        let bound = bound.min(rest.len());
+        first..first + rest[..bound].partition_point(|span| span.trace == trace)
+    }
+
+    /// Finds a span by its id among those of one trace.
+    #[must_use]
+    pub fn find_in(&self, trace: &Range<usize>, id: SpanId) -> Option<SpanIndex> {
+        let spans = self.spans.get(trace.clone())?;
+        let place = spans.binary_search_by(|span| span.id.cmp(&id)).ok()?;
+        u32::try_from(trace.start + place).ok().map(SpanIndex)
+    }
+
     /// The resource attribute `key` of a span.
     #[must_use]
     pub fn resource_attribute(&self, span: SpanIndex, key: Symbol) -> Option<Value> {
@@ -135,6 +158,43 @@ impl Dataset {
             Value::Text(symbol) => Some(self.names.text(symbol)),
             _ => None,
         }
+    }
+}
+
+/// Sorts spans in their place. Keys and places are sorted instead of the spans,
+/// which are ten times as large and then move once.
+fn order(spans: &mut [Span], names: &Names) {
+    if spans.is_sorted_by(|a, b| compare(names, a, b).is_le()) {
+        return;
+    }
+    // The halves of a trace id by themselves are not always random: both count.
+    let key = |span: &Span| {
+        let (trace, id) = (u128::from_be_bytes(span.trace.0), u64::from_be_bytes(span.id.0));
+        (trace, id)
+    };
+    let places = 0..u32::try_from(spans.len()).unwrap_or(u32::MAX);
+    let mut order: Vec<(u128, u64, u32)> = spans
+        .iter()
+        .zip(places)
+        .map(|(span, place)| (key(span).0, key(span).1, place))
+        .collect();
+    order.sort_unstable_by(|a, b| {
+        (a.0, a.1)
+            .cmp(&(b.0, b.1))
+            .then_with(|| compare(names, &spans[a.2 as usize], &spans[b.2 as usize]))
+    });
+    let mut from: Vec<u32> = order.iter().map(|(_, _, place)| *place).collect();
+    drop(order);
+    // Each cycle of the permutation is walked once, swapping along.
+    for start in 0..from.len() {
+        let mut at = start;
+        while from[at] as usize != start && from[at] as usize != at {
+            let next = from[at] as usize;
+            spans.swap(at, next);
+            from[at] = u32::try_from(at).unwrap_or(u32::MAX);
+            at = next;
+        }
+        from[at] = u32::try_from(at).unwrap_or(u32::MAX);
     }
 }
 
