@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::chain::Run;
 use crate::chain::metrics::Figure;
 use crate::model::metric_rules::MetricRule;
@@ -15,7 +17,51 @@ use crate::stats::hodges_lehmann::{Shift, ratio, shift};
 use crate::stats::quantile::Definition;
 use crate::units::Nanos;
 
-use super::{Amount, CohortReport, Comparison, ShiftReport, millionth, summary};
+use super::summary::MetricReport;
+use super::{Amount, millionth, summary};
+
+/// One cohort.
+#[derive(Clone, Debug, Serialize)]
+pub struct CohortReport {
+    /// Name.
+    pub name: String,
+    /// Its runs.
+    pub n: usize,
+    /// Its metrics.
+    pub metrics: Vec<MetricReport>,
+}
+
+/// Two cohorts, compared in pairs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Metric.
+    pub metric: String,
+    /// Unit of the shift.
+    pub unit: &'static str,
+    /// Cohort that is compared with.
+    pub control: String,
+    /// Cohort that is compared.
+    pub candidate: String,
+    /// Pairs of which both runs have the metric.
+    pub n_pairs: usize,
+    /// Hodges–Lehmann shift, candidate − control.
+    pub shift: ShiftReport<Amount>,
+    /// Hodges–Lehmann ratio, candidate ÷ control.
+    pub ratio: ShiftReport<f64>,
+}
+
+/// An estimate with its 95 % interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShiftReport<V> {
+    /// Estimate.
+    pub estimate: Option<V>,
+    /// Lower end.
+    pub low: Option<V>,
+    /// Upper end.
+    pub high: Option<V>,
+    /// Why something is null.
+    pub reason: Option<String>,
+}
 
 /// Name by which an experiment calls its control arm.
 const CONTROL: &str = "control";

@@ -1,5 +1,7 @@
 //! What explains a stage, and named sums of stages, over the complete runs.
 
+use serde::Serialize;
+
 use crate::breakdown::drill::{Cover, Drill, drill};
 use crate::breakdown::windows::RunWindow;
 use crate::model::window_rules::{DrillRule, GroupRule};
@@ -7,7 +9,67 @@ use crate::stats::quantile::median;
 use crate::units::Nanos;
 
 use super::build::Row;
-use super::{CoverReport, DrillReport, GroupReport, PhaseReport, summary};
+use super::summary;
+
+/// A stage and what explains it.
+#[derive(Clone, Debug, Serialize)]
+pub struct DrillReport {
+    /// The stage.
+    pub stage: String,
+    /// Kind of the span that explains it.
+    pub explained_by: String,
+    /// Phases over it.
+    pub phases: Vec<PhaseReport>,
+    /// What no phase covers.
+    pub uncovered: CoverReport,
+    /// Finest difference that its times can show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+    /// Runs in it.
+    #[serde(skip)]
+    pub n: usize,
+}
+
+/// One phase over a stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseReport {
+    /// Name.
+    pub name: String,
+    /// Median of the time of the stage that it covers.
+    pub p50: Option<Nanos>,
+    /// Median over runs of that ÷ stage.
+    pub share: Option<f64>,
+    /// Medians of the least and most it can be, where its place is assumed.
+    pub placed: Option<[Nanos; 2]>,
+}
+
+/// A time and its share.
+#[derive(Clone, Debug, Serialize)]
+pub struct CoverReport {
+    /// Median.
+    pub p50: Option<Nanos>,
+    /// Median over runs of that ÷ stage.
+    pub share: Option<f64>,
+}
+
+/// A named sum of stages.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupReport {
+    /// Name.
+    pub name: String,
+    /// Name for people.
+    #[serde(skip)]
+    pub title: String,
+    /// Its stages.
+    #[serde(skip)]
+    pub stages: Vec<String>,
+    /// Window.
+    pub of: String,
+    /// Median of the sum.
+    pub p50: Option<Nanos>,
+    /// Median over runs of sum ÷ window.
+    pub share_p50: Option<f64>,
+}
 
 /// The stage of `rule` and the phases over it; `None` when no run has both.
 pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {

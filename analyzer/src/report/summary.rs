@@ -1,5 +1,7 @@
 //! Samples to summaries: metrics and stages over runs.
 
+use serde::Serialize;
+
 use crate::chain::metrics::Figure;
 use crate::model::window_rules::Unit;
 use crate::stats::attribution::{Windows, attribution};
@@ -10,7 +12,38 @@ use crate::stats::quantile::{Definition, Quantile, Sample, censored, median, qua
 use crate::stats::variance::variance_share;
 use crate::units::Nanos;
 
-use super::{Amount, CorrelationReport, MetricReport, StageReport, Totals, millionth};
+use super::{Amount, CorrelationReport, StageReport, Totals, millionth};
+
+/// One metric over all runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricReport {
+    /// Name.
+    pub name: String,
+    /// `ms`, `bytes` or `ratio`.
+    pub unit: &'static str,
+    /// Runs that have it, failed ones included.
+    pub n: usize,
+    /// Median.
+    pub p50: Option<Amount>,
+    /// 95 % interval of the median; an end beyond all measured values is null.
+    pub p50_ci: Option<[Option<Amount>; 2]>,
+    /// 95th percentile.
+    pub p95: Option<Amount>,
+    /// 95 % interval of it.
+    pub p95_ci: Option<[Option<Amount>; 2]>,
+    /// Runs that an interval of it needs, where there are fewer.
+    pub p95_needs_n: Option<usize>,
+    /// Largest; null when a run failed.
+    pub max: Option<Amount>,
+    /// Mean; null when a run failed.
+    pub mean: Option<Amount>,
+    /// Runs that failed before they had it, counted as infinitely slow.
+    pub n_failed: usize,
+    /// Quantiles that are more than this, because failed runs stand there.
+    pub above: Option<Amount>,
+    /// Why it is null.
+    pub reason: Option<String>,
+}
 
 /// Summarises the figures of one metric, one a run.
 #[must_use]
