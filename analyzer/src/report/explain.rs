@@ -69,6 +69,9 @@ pub struct GroupReport {
     pub p50: Option<Nanos>,
     /// Median over runs of sum ÷ window.
     pub share_p50: Option<f64>,
+    /// Finest difference that its times can show.
+    #[serde(skip)]
+    pub quantum: Nanos,
 }
 
 /// The stage of `rule` and the phases over it; `None` when no run has both.
@@ -107,10 +110,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
 fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow<'_>) -> Option<(Drill, Nanos)> {
     let mut stages = window.stages.iter();
     let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
-    Some((
-        drill(window, stage, row.window(&rule.phases, window.request)?),
-        window.quantum,
-    ))
+    let phases = rule.phases.names().iter();
+    let phases: Vec<_> = phases
+        .filter_map(|name| row.window(name, window.request))
+        .collect();
+    (!phases.is_empty()).then(|| (drill(window, stage, &phases), window.quantum))
 }
 
 /// Names of all phases, in the order in which the runs have them.
@@ -174,5 +178,10 @@ pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> 
         of: rule.window.clone(),
         p50: middle(&sums),
         share_p50: summary::median_share(&sums, &wholes),
+        quantum: windows
+            .iter()
+            .map(|window| window.quantum)
+            .max()
+            .unwrap_or(Nanos(1)),
     })
 }
