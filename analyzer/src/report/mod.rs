@@ -8,6 +8,7 @@
 
 pub mod build;
 pub mod cohorts;
+pub mod comparisons;
 pub mod covariates;
 pub mod explain;
 pub mod findings;
@@ -24,7 +25,8 @@ pub mod windows;
 
 use serde::Serialize;
 
-pub use cohorts::{CohortReport, Comparison, ShiftReport};
+pub use cohorts::CohortReport;
+pub use comparisons::{Comparison, ShiftReport, StageShift};
 pub use explain::{CoverReport, DrillReport, GroupReport, PhaseReport};
 pub use provenance::{Input, PlaceReport, ProblemReport, Provenance, Records};
 pub use runs::{Incomplete, Joins, RunReport, RunWindowReport, Runs};

@@ -115,6 +115,14 @@ pub fn or_none<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), print)
 }
 
+/// A count with its noun, which gets an `s` unless it is one.
+#[must_use]
+pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// Text from outside, safe to write to a terminal: what could steer one is
 /// written as `\u{…}`.
 #[must_use]
@@ -165,6 +173,13 @@ mod tests {
         check(-400_000, 1_000_000, "0 ms");
         check(0, 1, "0");
         check(-23_456, 1, "-23.46 µs");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "warm-up"), "1 warm-up");
+        assert_eq!(counted(0, "file"), "0 files");
+        assert_eq!(counted(12, "run"), "12 runs");
     }
 
     #[test]

@@ -5,6 +5,12 @@ use serde::Serialize;
 
 use crate::units::Nanos;
 
+/// Below this n one or two runs make a variance, a slope or a correlation:
+/// findings and tables leave them out, and JSON has them beside their n.
+pub const FEW_RUNS: usize = 5;
+/// Below this n the slowest tenth is one run, and one run is an anecdote.
+pub const SLOW_RUNS_MIN: usize = 10;
+
 /// Quantiles of a window's length.
 #[derive(Clone, Debug, Serialize)]
 pub struct Totals {

@@ -43,6 +43,25 @@ pub struct MetricReport {
     pub above: Option<Amount>,
     /// Why it is null.
     pub reason: Option<String>,
+    /// Finest difference that its values show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+}
+
+/// Coarsest resolution that values are said to have.
+const COARSEST: i64 = 1_000_000;
+
+/// The coarsest power of ten of nanoseconds that divides every value: figures
+/// taken from a microsecond clock show no more than microseconds. A finer clock
+/// that meets whole microseconds loses zeros only.
+pub(super) fn grain(values: impl IntoIterator<Item = f64>) -> Nanos {
+    let mut step = COARSEST;
+    for value in values {
+        while step > 1 && value % step as f64 != 0.0 {
+            step /= 10;
+        }
+    }
+    Nanos(step)
 }
 
 /// Summarises the figures of one metric, one a run.
@@ -101,6 +120,7 @@ pub fn metric(
         } else {
             None
         },
+        quantum: grain(values.iter().copied()),
     }
 }
 
@@ -116,6 +136,7 @@ fn absence(figures: &[Figure<'_>]) -> Option<String> {
 fn no_value(n_failed: usize) -> String {
     match n_failed {
         0 => "no run has it".to_owned(),
+        1 => "the run failed before it had it, and no other run has it".to_owned(),
         n => format!("{n} runs failed before they had it, and no other run has it"),
     }
 }
@@ -143,6 +164,7 @@ pub fn failure_rate(failed: usize, total: usize) -> MetricReport {
         } else {
             "no runs".to_owned()
         }),
+        quantum: Nanos(1),
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::units::Nanos;
 
-use super::super::numbers::{amount, time};
+use super::super::numbers::{amount, counted, time};
+use super::super::stages::{FEW_RUNS, SLOW_RUNS_MIN};
 use super::super::{Finding, Report};
 use super::finding;
 
@@ -12,9 +13,14 @@ pub(super) fn chains(report: &Report) -> Option<Finding> {
     let runs = &report.runs;
     let first = runs.incomplete.first()?;
     let text = format!(
-        "{} of {} traced runs are incomplete and in no breakdown; {} lacks {}",
+        "{} of {} {} incomplete and in no breakdown; {} lacks {}",
         runs.incomplete.len(),
-        runs.traced,
+        counted(runs.traced, "traced run"),
+        if runs.incomplete.len() == 1 {
+            "is"
+        } else {
+            "are"
+        },
         first.run,
         first.missing.join(", ")
     );
@@ -29,7 +35,10 @@ pub(super) fn chains(report: &Report) -> Option<Finding> {
 pub(super) fn failures(report: &Report) -> Option<Finding> {
     let (run, reason) = report.runs.first_failure.as_ref()?;
     let (failed, total) = (report.runs.failed, report.runs.total);
-    let text = format!("{failed} of {total} runs failed; {run}: {reason}");
+    let text = format!(
+        "{failed} of {} failed; {run}: {reason}",
+        counted(total, "run")
+    );
     let values = vec![
         ("failed", json!(failed)),
         ("total", json!(total)),
@@ -38,26 +47,39 @@ pub(super) fn failures(report: &Report) -> Option<Finding> {
     Some(finding("failed_runs", text, values))
 }
 
+/// What there are too few runs for, in the smallest cohort where there are several.
 pub(super) fn few_runs(report: &Report) -> Option<Finding> {
+    let smallest = report.cohorts.iter().min_by_key(|cohort| cohort.n);
+    let metrics = smallest.map_or(&report.metrics, |cohort| &cohort.metrics);
     let latency = report
         .windows
         .first()
         .map(|window| window.unattributed.correlation.with.as_str());
-    let mut short = report
-        .metrics
-        .iter()
-        .filter(|metric| metric.p95_needs_n.is_some());
+    let mut short = metrics.iter().filter(|metric| metric.p95_needs_n.is_some());
     let metric = short
         .clone()
         .find(|metric| Some(metric.name.as_str()) == latency)
         .or_else(|| short.next())?;
     let needs = metric.p95_needs_n?;
-    let p95 = metric.p95.map_or_else(String::new, |value| {
-        format!(" ({} in `{}`)", amount(value, Nanos(1)), metric.name)
+    let mut wanting = Vec::new();
+    if metric.n < FEW_RUNS {
+        let what = "for variance shares, slopes and correlations";
+        wanting.push(format!("{what} ({FEW_RUNS} needed)"));
+    }
+    if metric.n < SLOW_RUNS_MIN {
+        wanting.push(format!("for what slow runs do ({SLOW_RUNS_MIN} needed)"));
+    }
+    let p95 = metric.p95.filter(|_| metric.n > 1);
+    let p95 = p95.map_or_else(String::new, |value| {
+        let value = amount(value, metric.quantum);
+        format!("; P95 is {value} in `{}`", metric.name)
     });
+    wanting.push(format!("for a 95 % interval of P95 ({needs} needed{p95})"));
+    let of = smallest.map_or_else(String::new, |cohort| format!("{}: ", cohort.name));
     let text = format!(
-        "n = {} gives no 95 % interval for P95{p95}; {needs} runs would",
-        metric.n
+        "{of}n = {} is too few runs {}",
+        metric.n,
+        wanting.join(", ")
     );
     Some(finding(
         "few_runs",
@@ -89,7 +111,7 @@ pub(super) fn pooled(report: &Report) -> Option<Finding> {
         .collect();
     (names.len() > 1).then(|| {
         let text = format!(
-            "these are {} cohorts ({}); breakdowns and correlations pool all of their traced runs",
+            "these are {} cohorts ({}), each with figures of its own; in JSON, the keys outside of `cohorts` pool them",
             names.len(),
             names.join(", ")
         );
