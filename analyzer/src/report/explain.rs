@@ -74,7 +74,8 @@ pub struct GroupReport {
     pub quantum: Nanos,
 }
 
-/// The stage of `rule` and the phases over it; `None` when no run has both.
+/// The stage of `rule` and the phases over it; `None` when no run has both, or
+/// none has any phase.
 pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
     let drills = rows.iter().flat_map(|row| {
         let windows = row.all(&rule.window);
@@ -90,9 +91,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
         .iter()
         .map(|(drill, _)| drill.uncovered.0 as f64)
         .collect();
-    let phases = phase_names(&drills)
-        .into_iter()
-        .map(|name| phase(name, &drills, &wholes));
+    let names = phase_names(&drills);
+    if names.is_empty() {
+        return None;
+    }
+    let phases = names.into_iter().map(|name| phase(name, &drills, &wholes));
     Some(DrillReport {
         stage: rule.stage.clone(),
         explained_by: rule.explained_by.clone(),

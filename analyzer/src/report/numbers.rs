@@ -97,6 +97,16 @@ pub fn amount(value: Amount, quantum: Nanos) -> String {
     }
 }
 
+/// A signed amount, for differences.
+#[must_use]
+pub fn signed_amount(value: Amount, quantum: Nanos) -> String {
+    match value {
+        Amount::Time(nanos) => signed_time(nanos, quantum),
+        Amount::Bytes(bytes) if bytes > 0 => format!("+{}", amount(value, quantum)),
+        _ => amount(value, quantum),
+    }
+}
+
 /// A ratio as a percentage with one decimal.
 #[must_use]
 pub fn percent(ratio: f64) -> String {

@@ -63,21 +63,22 @@ pub(super) fn few_runs(report: &Report) -> Option<Finding> {
     let needs = metric.p95_needs_n?;
     let mut wanting = Vec::new();
     if metric.n < FEW_RUNS {
-        let what = "for variance shares, slopes and correlations";
-        wanting.push(format!("{what} ({FEW_RUNS} needed)"));
+        wanting.push(format!(
+            "variance shares, slopes and correlations (needs {FEW_RUNS})"
+        ));
     }
     if metric.n < SLOW_RUNS_MIN {
-        wanting.push(format!("for what slow runs do ({SLOW_RUNS_MIN} needed)"));
+        wanting.push(format!("what slow runs do (needs {SLOW_RUNS_MIN})"));
     }
     let p95 = metric.p95.filter(|_| metric.n > 1);
     let p95 = p95.map_or_else(String::new, |value| {
         let value = amount(value, metric.quantum);
-        format!("; P95 is {value} in `{}`", metric.name)
+        format!(" of {value} in `{}`", metric.name)
     });
-    wanting.push(format!("for a 95 % interval of P95 ({needs} needed{p95})"));
+    wanting.push(format!("a 95 % interval of the P95{p95} (needs {needs})"));
     let of = smallest.map_or_else(String::new, |cohort| format!("{}: ", cohort.name));
     let text = format!(
-        "{of}n = {} is too few runs {}",
+        "{of}n = {} is too few runs for {}",
         metric.n,
         wanting.join(", ")
     );

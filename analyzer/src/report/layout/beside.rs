@@ -5,7 +5,7 @@
 use crate::units::Nanos;
 
 use super::super::comparisons::WINDOW;
-use super::super::numbers::{NONE, escape, or_none, signed_time, time};
+use super::super::numbers::{NONE, escape, or_none, signed_amount, time};
 use super::super::{
     Amount, CohortReport, Comparison, DrillReport, GroupReport, Report, ShiftReport, StageReport,
     WindowReport,
@@ -36,7 +36,8 @@ pub(super) fn window(report: &Report, pooled: &WindowReport) -> Section {
     let in_window = |window: &WindowReport, name: &str| -> Option<Nanos> {
         let parts = window.stages.iter().chain([&window.unattributed]);
         let found: Option<&StageReport> = parts.into_iter().find(|part| part.name == name);
-        found.and_then(|part| part.p50)
+        // A stage that no run of the cohort has is absent, not short.
+        found.filter(|part| part.n_present > 0)?.p50
     };
     let mut names: Vec<&str> = pooled
         .stages
@@ -50,6 +51,7 @@ pub(super) fn window(report: &Report, pooled: &WindowReport) -> Section {
         .iter()
         .map(|name| row(name, &|window| in_window(window, name)))
         .collect();
+    rows.retain(|row| row.medians.iter().any(Option::is_some));
     rows.push(row("total", &|window| window.total.p50));
     let shifts = shifts(report, &pooled.name);
     let n = found.iter().map(|window| window.map_or(0, |one| one.n));
@@ -199,10 +201,7 @@ fn shift_of<'r>(compared: &'r Comparison, name: &str) -> Option<&'r ShiftReport<
 }
 
 fn shift_cells(shift: Option<&ShiftReport<Amount>>, quantum: Nanos) -> [String; 2] {
-    let print = |value: Amount| match value {
-        Amount::Time(nanos) => signed_time(nanos, quantum),
-        _ => NONE.to_owned(),
-    };
+    let print = |value: Amount| signed_amount(value, quantum);
     let Some(shift) = shift else {
         return [NONE.to_owned(), NONE.to_owned()];
     };

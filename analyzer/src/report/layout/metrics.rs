@@ -1,7 +1,7 @@
 //! Sections of end-to-end metrics: of all runs, of a cohort, compared in pairs.
 
 use super::super::comparisons::METRIC;
-use super::super::numbers::{NONE, amount, escape, or_none};
+use super::super::numbers::{NONE, amount, escape, or_none, signed_amount};
 use super::super::{Amount, CohortReport, Comparison, MetricReport};
 use super::{Grid, Section, head};
 
@@ -68,7 +68,7 @@ pub(super) fn cohort(cohort: &CohortReport) -> Section {
 /// Metrics only: windows have their own tables.
 pub(super) fn comparisons(comparisons: &[Comparison]) -> Option<Section> {
     let row = |one: &Comparison| {
-        let print = |value: Amount| amount(value, one.quantum);
+        let print = |value: Amount| signed_amount(value, one.quantum);
         let shift = or_none(one.shift.estimate, print);
         let shift_ci = or_none(one.shift.low.zip(one.shift.high), |(low, high)| {
             format!("{} … {}", print(low), print(high))
@@ -108,6 +108,6 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> Option<Section> {
         title: "Paired comparisons (Hodges–Lehmann)".to_owned(),
         lines: Vec::new(),
         grid: Some(grid),
-        notes: vec!["shift: how much longer or larger the first is; ratio: the first ÷ the second; 95 % interval: of the column before it".to_owned()],
+        notes: vec!["a − b: the shift is how much longer or larger a is, the ratio is a ÷ b; each interval is that of the column before it".to_owned()],
     })
 }
