@@ -48,20 +48,19 @@ pub struct MetricReport {
     pub quantum: Nanos,
 }
 
-/// Coarsest resolution that values are said to have.
-const COARSEST: i64 = 1_000_000;
+/// The step of a microsecond clock.
+const MICROSECOND: i64 = 1_000;
 
-/// The coarsest power of ten of nanoseconds that divides every value: figures
-/// taken from a microsecond clock show no more than microseconds. A finer clock
-/// that meets whole microseconds loses zeros only.
+/// 1 µs where every value is whole microseconds, else 1 ns: figures taken from a
+/// microsecond clock show no finer digits. A finer clock that meets whole
+/// microseconds by chance loses zeros only.
 pub(super) fn grain(values: impl IntoIterator<Item = f64>) -> Nanos {
-    let mut step = COARSEST;
-    for value in values {
-        while step > 1 && value % step as f64 != 0.0 {
-            step /= 10;
-        }
-    }
-    Nanos(step)
+    let whole = |value: f64| value % MICROSECOND as f64 == 0.0;
+    Nanos(if values.into_iter().all(whole) {
+        MICROSECOND
+    } else {
+        1
+    })
 }
 
 /// Summarises the figures of one metric, one a run.

@@ -195,6 +195,21 @@ fn three_runs_have_no_variance_shares_and_no_correlations() {
 }
 
 #[test]
+fn runs_that_no_client_measured_are_few_as_well() {
+    let report = report([fixture("coldpath/valid/curl-only.jsonl")]);
+    let values = &finding(&report, "few_runs")["values"];
+    assert_eq!(values, &json!({"n": 1, "needs": 59}));
+}
+
+#[test]
+fn a_window_without_any_stage_has_no_dominant_one() {
+    assert!(absent(
+        &report([fixture("coldpath/valid/adopted.jsonl")]),
+        "dominant_stage"
+    ));
+}
+
+#[test]
 fn without_traces_the_next_step_is_named() {
     let table = analyze([fixture("coldpath/valid/failed.jsonl")]).stdout;
     let (_, coverage) = table.split_once("Coverage\n").unwrap();

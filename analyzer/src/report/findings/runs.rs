@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::stats::order_interval::{OrderInterval, order_interval};
 use crate::units::Nanos;
 
 use super::super::numbers::{amount, counted, time};
@@ -51,42 +52,40 @@ pub(super) fn failures(report: &Report) -> Option<Finding> {
 pub(super) fn few_runs(report: &Report) -> Option<Finding> {
     let smallest = report.cohorts.iter().min_by_key(|cohort| cohort.n);
     let metrics = smallest.map_or(&report.metrics, |cohort| &cohort.metrics);
-    let latency = report
-        .windows
+    let windows = smallest.map_or(&report.windows, |cohort| &cohort.windows);
+    let latency = windows
         .first()
         .map(|window| window.unattributed.correlation.with.as_str());
     let mut short = metrics.iter().filter(|metric| metric.p95_needs_n.is_some());
     let metric = short
         .clone()
         .find(|metric| Some(metric.name.as_str()) == latency)
-        .or_else(|| short.next())?;
-    let needs = metric.p95_needs_n?;
+        .or_else(|| short.next());
+    let window = windows.first().map(|window| window.runs);
+    // Where no client measured, the traced runs are what there is.
+    let n = metric.map(|metric| metric.n).or(window)?;
+    let OrderInterval::NeedsN(needs) = order_interval(n, 0.95) else {
+        return None;
+    };
     let mut wanting = Vec::new();
-    if metric.n < FEW_RUNS {
+    if n < FEW_RUNS {
         wanting.push(format!(
             "variance shares, slopes and correlations (needs {FEW_RUNS})"
         ));
     }
-    if metric.n < SLOW_RUNS_MIN {
+    if n < SLOW_RUNS_MIN {
         wanting.push(format!("what slow runs do (needs {SLOW_RUNS_MIN})"));
     }
-    let p95 = metric.p95.filter(|_| metric.n > 1);
-    let p95 = p95.map_or_else(String::new, |value| {
-        let value = amount(value, metric.quantum);
-        format!(" of {value} in `{}`", metric.name)
+    let p95 = metric.filter(|_| n > 1).and_then(|metric| {
+        let value = amount(metric.p95?, metric.quantum);
+        Some(format!(" of {value} in `{}`", metric.name))
     });
+    let p95 = p95.unwrap_or_default();
     wanting.push(format!("a 95 % interval of the P95{p95} (needs {needs})"));
     let of = smallest.map_or_else(String::new, |cohort| format!("{}: ", cohort.name));
-    let text = format!(
-        "{of}n = {} is too few runs for {}",
-        metric.n,
-        wanting.join(", ")
-    );
-    Some(finding(
-        "few_runs",
-        text,
-        vec![("n", json!(metric.n)), ("needs", json!(needs))],
-    ))
+    let text = format!("{of}n = {n} is too few runs for {}", wanting.join(", "));
+    let values = vec![("n", json!(n)), ("needs", json!(needs))];
+    Some(finding("few_runs", text, values))
 }
 
 pub(super) fn clock(report: &Report) -> Option<Finding> {

@@ -28,6 +28,8 @@ pub(super) fn largest(
 }
 
 pub(super) fn dominant_stage(window: &WindowReport) -> Option<Finding> {
+    // A window of which nothing is known but its length has no dominant stage.
+    window.stages.iter().find(|stage| stage.n_present > 0)?;
     let (stage, share) = largest(window, |stage| stage.share_p50)?;
     let mut text = format!(
         "`{}` is {} of the {} at P50",

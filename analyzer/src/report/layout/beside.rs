@@ -12,6 +12,9 @@ use super::super::{
 };
 use super::{Grid, Section};
 
+/// Why no shift stands beside the medians.
+const UNPAIRED: &str = "these runs name no pairs, so it is not said how far the cohorts differ and how sure that is; `measure` runs its arms in pairs";
+
 /// A row: its name and the median of each cohort.
 struct Row {
     name: String,
@@ -62,6 +65,8 @@ pub(super) fn window(report: &Report, pooled: &WindowReport) -> Section {
         let n = if all { first.to_string() } else { join(&pairs) };
         format!("differences are Hodges–Lehmann shifts of the runs in pairs (n = {n}) with their 95 % intervals; those of stages need not add up to that of the total")
     });
+    let unpaired = report.comparisons.is_empty().then(|| UNPAIRED.to_owned());
+    let note = note.or(unpaired);
     Section {
         title,
         lines: Vec::new(),

@@ -18,7 +18,10 @@ pub(super) fn metrics(title: &str, metrics: &[MetricReport]) -> Section {
         .collect();
     let mut notes = Vec::new();
     if !absent.is_empty() {
-        notes.push(format!("not in these runs: {}", absent.join(", ")));
+        notes.push(format!(
+            "not in these runs (JSON says why): {}",
+            absent.join(", ")
+        ));
     }
     let grid = (!rows.is_empty()).then(|| Grid {
         head: head(&["metric", "n", "P50", "95 % interval", "P95", "max", "mean"]),
