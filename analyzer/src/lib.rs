@@ -16,6 +16,7 @@ pub mod fuzzing;
 pub mod input;
 pub mod inspect;
 pub mod model;
+pub mod output;
 pub mod problems;
 pub mod report;
 pub mod stats;

@@ -15,10 +15,9 @@ use crate::problems::Problems;
 use crate::stats::quantile::Definition;
 use crate::units::Nanos;
 
-use super::cohorts::{self, Table};
 use super::{
-    Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA,
-    covariates, explain, findings, paths, provenance, summary, windows,
+    Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
+    comparisons, covariates, explain, findings, paths, provenance, summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -126,13 +125,8 @@ pub fn build(
         })
         .collect();
     metrics.push(summary::failure_rate(failed, counted.len()));
-    let table = Table {
-        runs: counted.clone(),
-        figures: rows.iter().map(|row| row.figures.as_slice()).collect(),
-        rules: &lens.model.metrics,
-    };
-    let cohorts = cohorts::cohorts(&table, definition);
-    let comparisons = cohorts::comparisons(&table, &cohorts);
+    let cohorts = cohorts::cohorts(lens, &rows, definition);
+    let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
     let mut report = Report {
         schema: SCHEMA,
         provenance: provenance::provenance(lens, read.command, read.files),

@@ -1,5 +1,7 @@
 //! What explains a stage, and named sums of stages, over the complete runs.
 
+use serde::Serialize;
+
 use crate::breakdown::drill::{Cover, Drill, drill};
 use crate::breakdown::windows::RunWindow;
 use crate::model::window_rules::{DrillRule, GroupRule};
@@ -7,9 +9,73 @@ use crate::stats::quantile::median;
 use crate::units::Nanos;
 
 use super::build::Row;
-use super::{CoverReport, DrillReport, GroupReport, PhaseReport, summary};
+use super::summary;
 
-/// The stage of `rule` and the phases over it; `None` when no run has both.
+/// A stage and what explains it.
+#[derive(Clone, Debug, Serialize)]
+pub struct DrillReport {
+    /// The stage.
+    pub stage: String,
+    /// Kind of the span that explains it.
+    pub explained_by: String,
+    /// Phases over it.
+    pub phases: Vec<PhaseReport>,
+    /// What no phase covers.
+    pub uncovered: CoverReport,
+    /// Finest difference that its times can show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+    /// Runs in it.
+    #[serde(skip)]
+    pub n: usize,
+}
+
+/// One phase over a stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseReport {
+    /// Name.
+    pub name: String,
+    /// Median of the time of the stage that it covers.
+    pub p50: Option<Nanos>,
+    /// Median over runs of that ÷ stage.
+    pub share: Option<f64>,
+    /// Medians of the least and most it can be, where its place is assumed.
+    pub placed: Option<[Nanos; 2]>,
+}
+
+/// A time and its share.
+#[derive(Clone, Debug, Serialize)]
+pub struct CoverReport {
+    /// Median.
+    pub p50: Option<Nanos>,
+    /// Median over runs of that ÷ stage.
+    pub share: Option<f64>,
+}
+
+/// A named sum of stages.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupReport {
+    /// Name.
+    pub name: String,
+    /// Name for people.
+    #[serde(skip)]
+    pub title: String,
+    /// Its stages.
+    #[serde(skip)]
+    pub stages: Vec<String>,
+    /// Window.
+    pub of: String,
+    /// Median of the sum.
+    pub p50: Option<Nanos>,
+    /// Median over runs of sum ÷ window.
+    pub share_p50: Option<f64>,
+    /// Finest difference that its times can show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+}
+
+/// The stage of `rule` and the phases over it; `None` when no run has both, or
+/// none has any phase.
 pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
     let drills = rows.iter().flat_map(|row| {
         let windows = row.all(&rule.window);
@@ -25,9 +91,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
         .iter()
         .map(|(drill, _)| drill.uncovered.0 as f64)
         .collect();
-    let phases = phase_names(&drills)
-        .into_iter()
-        .map(|name| phase(name, &drills, &wholes));
+    let names = phase_names(&drills);
+    if names.is_empty() {
+        return None;
+    }
+    let phases = names.into_iter().map(|name| phase(name, &drills, &wholes));
     Some(DrillReport {
         stage: rule.stage.clone(),
         explained_by: rule.explained_by.clone(),
@@ -45,10 +113,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
 fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow<'_>) -> Option<(Drill, Nanos)> {
     let mut stages = window.stages.iter();
     let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
-    Some((
-        drill(window, stage, row.window(&rule.phases, window.request)?),
-        window.quantum,
-    ))
+    let phases = rule.phases.names().iter();
+    let phases: Vec<_> = phases
+        .filter_map(|name| row.window(name, window.request))
+        .collect();
+    (!phases.is_empty()).then(|| (drill(window, stage, &phases), window.quantum))
 }
 
 /// Names of all phases, in the order in which the runs have them.
@@ -112,5 +181,10 @@ pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> 
         of: rule.window.clone(),
         p50: middle(&sums),
         share_p50: summary::median_share(&sums, &wholes),
+        quantum: windows
+            .iter()
+            .map(|window| window.quantum)
+            .max()
+            .unwrap_or(Nanos(1)),
     })
 }
