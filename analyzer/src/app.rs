@@ -10,8 +10,8 @@ use clap::Parser;
 use crate::chain::{Run, assemble};
 use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
 use crate::exit;
-use crate::input;
 use crate::input::sources::{self, Source};
+use crate::input::{self, Checksums};
 use crate::inspect;
 use crate::model::builtin;
 use crate::model::lens::Lens;
@@ -133,7 +133,7 @@ fn check_model(
     stdout: &mut dyn Write,
 ) -> Result<u8, Refusal> {
     let model = load_model(&args.model)?;
-    let (_, batch) = input::read_all(&sources::expand(&args.files)?, stdin)?;
+    let (_, batch) = input::read_all(&sources::expand(&args.files)?, stdin, Checksums::Left)?;
     let (data, _) = Dataset::from_batch(batch);
     let (tree, _) = Tree::new(&data);
     let found = matches::matches(&Lens::new(&data, &tree, &model));
@@ -174,17 +174,19 @@ fn analyze(
         spare_inputs(path, args, &sources)?;
     }
     let model = args.model.as_deref().map(load_model).transpose()?;
-    let (files, batch) = input::read_all(&sources, stdin)?;
+    // Only JSON shows every run by itself and the checksums of the files.
+    let (items, checksums) = match args.format.into() {
+        Format::Json => (Items::Every, Checksums::Taken),
+        Format::Table | Format::Markdown => (Items::None, Checksums::Left),
+    };
+    let (files, batch) = input::read_all(&sources, stdin, checksums)?;
     let (data, problems) = Dataset::from_batch(batch);
     let request = Request {
         command: &command,
         files: &files,
         model,
         definition: args.quantile.into(),
-        items: match args.format.into() {
-            Format::Json => Items::Every,
-            Format::Table | Format::Markdown => Items::None,
-        },
+        items,
     };
     let report = report_of(&data, problems, request)?;
     write_report(&report, args, stdout)?;

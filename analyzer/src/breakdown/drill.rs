@@ -10,7 +10,7 @@
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
 use super::partition::partition;
-use super::windows::{RunWindow, StageTime};
+use super::store::{StageView, WindowView};
 
 /// Cover of one phase, in one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Drill {
 /// Lays the stages of the windows `phases` over `stage`, which is cut to its own
 /// window.
 #[must_use]
-pub fn drill(window: &RunWindow<'_>, stage: &StageTime<'_>, phases: &[&RunWindow<'_>]) -> Drill {
+pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowView<'_>]) -> Drill {
     let parts: Vec<Interval> = stage
         .intervals
         .iter()
@@ -48,11 +48,11 @@ pub fn drill(window: &RunWindow<'_>, stage: &StageTime<'_>, phases: &[&RunWindow
         let stages = phases.stages.iter().filter(|phase| phase.present);
         stages.map(|phase| (phase, phases.unattributed))
     });
-    let present: Vec<(&StageTime<'_>, Nanos)> = present.collect();
+    let present: Vec<(StageView<'_>, Nanos)> = present.collect();
     let mut times = vec![Nanos(0); present.len()];
     let intervals: Vec<Vec<Interval>> = present
         .iter()
-        .map(|(phase, _)| phase.intervals.clone())
+        .map(|(phase, _)| phase.intervals.to_vec())
         .collect();
     for part in &parts {
         let cut = partition(*part, &intervals, Nanos(0));
@@ -65,9 +65,7 @@ pub fn drill(window: &RunWindow<'_>, stage: &StageTime<'_>, phases: &[&RunWindow
         .map(|((phase, slack), time)| Cover {
             name: phase.name.to_owned(),
             time,
-            placed: phase
-                .placed
-                .then(|| bounds(&parts, &phase.intervals, slack)),
+            placed: phase.placed.then(|| bounds(&parts, phase.intervals, slack)),
         })
         .collect();
     let sum: i64 = covers.iter().map(|cover| cover.time.0).sum();
@@ -122,6 +120,8 @@ fn earlier(intervals: &[Interval], by: Nanos) -> Vec<Interval> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::WindowStore;
+    use super::super::windows::{RunWindow, StageTime};
     use super::*;
 
     fn interval(start: u64, end: u64) -> Interval {
@@ -158,6 +158,17 @@ mod tests {
         }
     }
 
+    /// The drill of the first stage of `window` by the windows `phases`.
+    fn drilled(window: RunWindow<'_>, phases: Vec<RunWindow<'_>>) -> Drill {
+        let mut store = WindowStore::default();
+        let _ = store.take(vec![window]);
+        let phases = store.take(phases);
+        let phases: Vec<_> = phases.map(|place| store.window(place)).collect();
+        let window = store.window(0);
+        let stage = window.stages.iter().next().unwrap();
+        drill(&window, &stage, &phases)
+    }
+
     #[test]
     fn phases_before_the_stage_explain_nothing_of_it() {
         let wait = stage("wait", 100, 200, false);
@@ -166,10 +177,9 @@ mod tests {
             stage("across", 90, 150, false),
             stage("inside", 150, 190, false),
         ];
-        let found = drill(
-            &window(0, 300, vec![wait.clone()], 0),
-            &wait,
-            &[&window(40, 190, phases, 10)],
+        let found = drilled(
+            window(0, 300, vec![wait], 0),
+            vec![window(40, 190, phases, 10)],
         );
         let times: Vec<_> = found
             .phases
@@ -186,11 +196,7 @@ mod tests {
         // 110–150 and 140–190: the ten they share belong to the later one.
         let start = window(90, 150, vec![stage("start", 110, 150, false)], 20);
         let spawn = window(140, 190, vec![stage("spawn", 140, 190, false)], 0);
-        let found = drill(
-            &window(0, 300, vec![wait.clone()], 0),
-            &wait,
-            &[&start, &spawn],
-        );
+        let found = drilled(window(0, 300, vec![wait], 0), vec![start, spawn]);
         let times: Vec<_> = found.phases.iter().map(|cover| cover.time.0).collect();
         assert_eq!((times, found.uncovered), (vec![30, 50], Nanos(20)));
     }
@@ -199,10 +205,9 @@ mod tests {
     fn a_placed_phase_has_an_interval() {
         let wait = stage("wait", 100, 200, false);
         let phases = vec![stage("import", 100, 180, true)];
-        let found = drill(
-            &window(0, 300, vec![wait.clone()], 0),
-            &wait,
-            &[&window(60, 180, phases, 40)],
+        let found = drilled(
+            window(0, 300, vec![wait], 0),
+            vec![window(60, 180, phases, 40)],
         );
         assert_eq!(found.phases[0].placed, Some((Nanos(40), Nanos(80))));
     }

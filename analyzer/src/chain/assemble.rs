@@ -216,7 +216,8 @@ fn adopt_unjoined(lens: &Lens<'_>, requests: &mut [Joined], channels: &Channels)
             let mut own: Vec<_> = own
                 .map(|channel| (earliest(lens, &channel.spans), channel.key))
                 .collect();
-            let rank = |(start, key): &(Timestamp, ChannelKey)| (*start, key.texts(&lens.data.names));
+            let rank =
+                |(start, key): &(Timestamp, ChannelKey)| (*start, key.texts(&lens.data.names));
             own.sort_by(|a, b| rank(a).cmp(&rank(b)));
             own
         });
@@ -243,10 +244,10 @@ fn channel_run<'a>(lens: &Lens<'a>, channel: &Channel, processes: &Processes) ->
     run.process = process_part(processes, process);
     // Each of its spans is walked from by itself, so no walk enters another one.
     let own: HashSet<SpanIndex> = channel.spans.iter().copied().collect();
-    let below = channel.spans.iter().flat_map(|span| {
-        lens.tree
-            .descendants(*span, |found| !own.contains(&found))
-    });
+    let below = channel
+        .spans
+        .iter()
+        .flat_map(|span| lens.tree.descendants(*span, |found| !own.contains(&found)));
     run.channel = lens.by_kind(channel.spans.iter().copied().chain(below).collect());
     run
 }
@@ -260,10 +261,8 @@ fn place_requests<'a>(
     keys: impl Iterator<Item = Key>,
     processes: &Processes,
 ) {
-    let mut places: HashMap<Key, usize> = keys
-        .enumerate()
-        .map(|(place, key)| (key, place))
-        .collect();
+    let mut places: HashMap<Key, usize> =
+        keys.enumerate().map(|(place, key)| (key, place)).collect();
     for joined in requests {
         let key = match joined.channel {
             Some(key) => Key::of(key),

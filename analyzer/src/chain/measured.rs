@@ -39,7 +39,10 @@ pub(super) fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>, processes: &P
         });
         // What another measuring span has below it is that one's.
         let other = |found: &SpanIndex| lens.kind_of(*found) != Some(kind);
-        let below = lens.tree.descendants(span, |found| other(&found)).into_iter();
+        let below = lens
+            .tree
+            .descendants(span, |found| other(&found))
+            .into_iter();
         let own = below.filter(|span| lens.part(*span) == Some(Part::Client) && other(span));
         runs[place].client = lens.by_kind(own.chain([span]).collect());
         take_words(lens, measured, span, &mut runs[place]);
@@ -147,7 +150,9 @@ fn driven(lens: &Lens<'_>, above: &[Option<SpanIndex>]) -> HashMap<SpanIndex, Sy
     let stands_for_daemon = |span: &SpanIndex| {
         let part = lens.part(*span);
         matches!(part, Some(Part::Process | Part::Request | Part::Channel))
-            && !lens.kind_of(*span).is_some_and(|kind| agent.contains(&kind))
+            && !lens
+                .kind_of(*span)
+                .is_some_and(|kind| agent.contains(&kind))
             && below_agent[span.0 as usize].is_none()
     };
     let mut drivers: HashMap<Symbol, SpanIndex> = HashMap::new();

@@ -57,10 +57,7 @@ impl Process {
     /// Whether there is nothing to say about it.
     fn is_sound(&self, closing: &Closing) -> bool {
         let known = |version: &i64| *version == closing.supported;
-        self.closed
-            && self.dropped <= 0
-            && self.rejected <= 0
-            && self.versions.iter().all(known)
+        self.closed && self.dropped <= 0 && self.rejected <= 0 && self.versions.iter().all(known)
     }
 }
 

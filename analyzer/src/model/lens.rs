@@ -247,10 +247,8 @@ impl<'a> Lens<'a> {
     /// The nearest ancestor of each span that is of one of `kinds`, by place.
     #[must_use]
     pub fn nearest_above(&self, kinds: &BTreeSet<Kind>) -> Vec<Option<SpanIndex>> {
-        self.tree.nearest_above(|span| {
-            self.kind_of(span)
-                .is_some_and(|kind| kinds.contains(&kind))
-        })
+        self.tree
+            .nearest_above(|span| self.kind_of(span).is_some_and(|kind| kinds.contains(&kind)))
     }
 
     /// The attribute as a length of time.

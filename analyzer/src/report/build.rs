@@ -2,8 +2,10 @@
 //! statistics meet. Pure.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::breakdown::client::{self, client_window};
+use crate::breakdown::store::{WindowStore, WindowView};
 use crate::breakdown::windows::{RunWindow, windows as run_windows};
 use crate::chain::clients::{self, Concurrent};
 use crate::chain::metrics::{Figure, figure};
@@ -44,7 +46,9 @@ pub(super) struct Row<'a> {
     pub(super) run: &'a Run<'a>,
     /// The run as each further cold request alone would have made it.
     others: Vec<Run<'a>>,
-    pub(super) windows: Vec<RunWindow<'a>>,
+    store: &'a WindowStore<'a>,
+    /// Places of its windows in the store.
+    windows: Range<usize>,
     pub(super) figures: Vec<Figure<'a>>,
     /// Column of the latency that stages are correlated with.
     latency: Option<usize>,
@@ -52,17 +56,23 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// The windows of this name: one, or one for each cold request.
-    pub(super) fn all<'r, 'n>(
-        &'r self,
+    pub(super) fn all<'n>(
+        &self,
         name: &'n str,
-    ) -> impl Iterator<Item = &'r RunWindow<'a>> + use<'r, 'n, 'a> {
-        self.windows
-            .iter()
-            .filter(move |window| window.name == name)
+    ) -> impl Iterator<Item = WindowView<'a>> + use<'n, 'a> {
+        let store = self.store;
+        let windows = self.windows.clone().map(|place| store.window(place));
+        windows.filter(move |window| window.name == name)
+    }
+
+    /// All windows, in the model's order, the client's last.
+    pub(super) fn windows(&self) -> impl Iterator<Item = WindowView<'a>> + use<'a> {
+        let store = self.store;
+        self.windows.clone().map(|place| store.window(place))
     }
 
     /// The window of this name of one cold request; what all share, for each.
-    pub(super) fn window(&self, name: &str, request: usize) -> Option<&RunWindow<'a>> {
+    pub(super) fn window(&self, name: &str, request: usize) -> Option<WindowView<'a>> {
         let of = |wanted: usize| self.all(name).find(|window| window.request == wanted);
         of(request).or_else(|| of(1))
     }
@@ -103,9 +113,16 @@ pub fn build(
 ) -> Report {
     let mut problems = read.problems;
     let counted: Vec<&Run<'_>> = runs.iter().filter(|run| !run.warmup).collect();
+    let mut store = WindowStore::default();
+    let places: Vec<Range<usize>> = counted
+        .iter()
+        .map(|run| store.take(windows_of(lens, run, &mut problems)))
+        .collect();
+    let store = store;
     let rows: Vec<Row<'_>> = counted
         .iter()
-        .map(|run| row(lens, run, &mut problems))
+        .zip(places)
+        .map(|(run, windows)| row(lens, run, &store, windows))
         .collect();
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
     let windows = windows::window_reports(lens, &complete, definition);
@@ -172,7 +189,33 @@ fn latency_column(lens: &Lens<'_>) -> Option<usize> {
         .position(|rule| rule.name == *latency)
 }
 
-fn row<'a>(lens: &Lens<'a>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a> {
+/// Everything computed of one run, its windows being in the store.
+fn row<'a>(
+    lens: &Lens<'a>,
+    run: &'a Run<'a>,
+    store: &'a WindowStore<'a>,
+    windows: Range<usize>,
+) -> Row<'a> {
+    let cold = run.cold_requests(lens);
+    let others = cold.iter().skip(1).map(|request| run.with_only(request));
+    let figures = lens
+        .model
+        .metrics
+        .iter()
+        .map(|rule| figure(lens, run, rule))
+        .collect();
+    Row {
+        run,
+        others: others.collect(),
+        store,
+        windows,
+        figures,
+        latency: latency_column(lens),
+    }
+}
+
+/// The windows of a run, those of its client last.
+fn windows_of<'a>(lens: &Lens<'a>, run: &Run<'_>, problems: &mut Problems) -> Vec<RunWindow<'a>> {
     let mut found = if run.chain == ChainState::NotTraced {
         Vec::new()
     } else {
@@ -195,20 +238,7 @@ fn row<'a>(lens: &Lens<'a>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a
             found.push(window);
         }
     }
-    let others = cold.iter().skip(1).map(|request| run.with_only(request));
-    let figures = lens
-        .model
-        .metrics
-        .iter()
-        .map(|rule| figure(lens, run, rule))
-        .collect();
-    Row {
-        run,
-        others: others.collect(),
-        windows: found,
-        figures,
-        latency: latency_column(lens),
-    }
+    found
 }
 
 fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items) -> Runs {
@@ -243,7 +273,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items
 }
 
 fn run_report(lens: &Lens<'_>, row: &Row<'_>) -> RunReport {
-    let windows = row.windows.iter().map(|window| RunWindowReport {
+    let windows = row.windows().map(|window| RunWindowReport {
         name: window.name.to_owned(),
         request: window.request,
         total_ns: window.interval.length().0,

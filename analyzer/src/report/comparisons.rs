@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::breakdown::windows::RunWindow;
+use crate::breakdown::store::WindowView;
 use crate::chain::metrics::Figure;
 use crate::model::lens::Lens;
 use crate::model::metric_rules::MetricRule;
@@ -82,7 +82,7 @@ pub const WINDOW: &str = "window";
 type Pairs<'r, 'a> = Vec<(&'r Row<'a>, &'r Row<'a>)>;
 
 /// A time of a window.
-type Part<'p> = &'p dyn Fn(&RunWindow<'_>) -> Nanos;
+type Part<'p> = &'p dyn Fn(&WindowView<'_>) -> Nanos;
 
 /// Every two cohorts, the earlier as control: metrics in the model's order, then
 /// `windows` in theirs, as far as there are pairs that have them.
@@ -150,7 +150,7 @@ fn metric(
 fn window(one: &WindowReport, names: (&str, &str), pairs: &Pairs<'_, '_>) -> Option<Comparison> {
     let of = |row: &Row<'_>, part: Part<'_>| {
         let window = row.window(&one.name, 1).filter(|_| row.run.counts())?;
-        Some(part(window).0 as f64)
+        Some(part(&window).0 as f64)
     };
     let totals = values(pairs, |row| of(row, &|window| window.interval.length()));
     let stage = |name: &str, part: Part<'_>| {

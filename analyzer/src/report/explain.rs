@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::breakdown::drill::{Cover, Drill, drill};
-use crate::breakdown::windows::RunWindow;
+use crate::breakdown::store::WindowView;
 use crate::model::window_rules::{DrillRule, GroupRule};
 use crate::stats::quantile::median;
 use crate::units::Nanos;
@@ -79,7 +79,7 @@ pub struct GroupReport {
 pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
     let drills = rows.iter().flat_map(|row| {
         let windows = row.all(&rule.window);
-        windows.filter_map(|window| drill_of(rule, row, window))
+        windows.filter_map(|window| drill_of(rule, row, &window))
     });
     let drills: Vec<(Drill, Nanos)> = drills.filter(|(drill, _)| drill.stage.0 > 0).collect();
     let quantum = drills.iter().map(|(_, quantum)| *quantum).max()?;
@@ -110,14 +110,14 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
 }
 
 /// The drill of one run, with the clock quantum of its window.
-fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow<'_>) -> Option<(Drill, Nanos)> {
+fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &WindowView<'_>) -> Option<(Drill, Nanos)> {
     let mut stages = window.stages.iter();
     let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
     let phases = rule.phases.names().iter();
     let phases: Vec<_> = phases
         .filter_map(|name| row.window(name, window.request))
         .collect();
-    (!phases.is_empty()).then(|| (drill(window, stage, &phases), window.quantum))
+    (!phases.is_empty()).then(|| (drill(window, &stage, &phases), window.quantum))
 }
 
 /// Names of all phases, in the order in which the runs have them.
@@ -161,8 +161,8 @@ fn middle(values: &[f64]) -> Option<Nanos> {
 
 /// The sum of the stages of `rule`; `None` when no run has the window.
 pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> {
-    let windows: Vec<&RunWindow<'_>> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
-    let sum = |window: &&RunWindow<'_>| {
+    let windows: Vec<WindowView<'_>> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
+    let sum = |window: &WindowView<'_>| {
         let members = window
             .stages
             .iter()

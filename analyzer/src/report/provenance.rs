@@ -113,7 +113,10 @@ pub(super) fn provenance(lens: &Lens<'_>, command: &[String], files: &[InputFile
                     .map(|(name, version)| format!("{name} {version}")),
             )
             .collect(),
-        inputs_sha256: files.iter().map(|file| file.sha256.clone()).collect(),
+        inputs_sha256: files
+            .iter()
+            .filter_map(|file| file.sha256.clone())
+            .collect(),
         host: agreed(|manifest| &manifest.host),
         boot_id: agreed(|manifest| &manifest.boot_id),
         seed: agreed(|manifest| &manifest.seed),

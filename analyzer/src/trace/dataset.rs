@@ -169,7 +169,10 @@ fn order(spans: &mut [Span], names: &Names) {
     }
     // The halves of a trace id by themselves are not always random: both count.
     let key = |span: &Span| {
-        let (trace, id) = (u128::from_be_bytes(span.trace.0), u64::from_be_bytes(span.id.0));
+        let (trace, id) = (
+            u128::from_be_bytes(span.trace.0),
+            u64::from_be_bytes(span.id.0),
+        );
         (trace, id)
     };
     let places = 0..u32::try_from(spans.len()).unwrap_or(u32::MAX);

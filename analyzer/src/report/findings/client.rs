@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::breakdown::client;
-use crate::breakdown::windows::RunWindow;
+use crate::breakdown::store::WindowView;
 
 use super::super::Finding;
 use super::super::build::Row;
@@ -61,10 +61,8 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
     Some(finding("client_gap", text, values))
 }
 
-fn client_of<'r, 'a>(row: &'r Row<'a>) -> Option<&'r RunWindow<'a>> {
-    row.windows
-        .iter()
-        .find(|window| window.name == client::WINDOW)
+fn client_of<'a>(row: &Row<'a>) -> Option<WindowView<'a>> {
+    row.all(client::WINDOW).next()
 }
 
 /// Request spans that reach out of the client's window by more than the clock explains.

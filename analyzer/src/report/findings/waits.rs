@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::breakdown::windows::{RunWindow, StageTime};
+use crate::breakdown::store::{StageView, WindowView};
 use crate::model::lens::Lens;
 use crate::model::window_rules::{DrillRule, WrapperRule};
 use crate::stats::correlation::correlate;
@@ -49,7 +49,7 @@ fn deadline_of(lens: &Lens<'_>, rule: &DrillRule, rows: &[&Row<'_>]) -> Option<F
             let stage = stages.find(|stage| stage.name == rule.stage && stage.present);
             let Some(stage) = stage else { continue };
             of += 1;
-            points.extend(delay_and_length(lens, rule, row, window, stage));
+            points.extend(delay_and_length(lens, rule, row, &window, &stage));
         }
     }
     if of < PATTERN_MIN || points.len() < of {
@@ -88,8 +88,8 @@ fn delay_and_length(
     lens: &Lens<'_>,
     rule: &DrillRule,
     row: &Row<'_>,
-    window: &RunWindow<'_>,
-    stage: &StageTime<'_>,
+    window: &WindowView<'_>,
+    stage: &StageView<'_>,
 ) -> Option<(f64, f64)> {
     let span = row.view(window.request).first(lens, &rule.explained_by)?;
     let work = lens.data.span(span).interval;
