@@ -121,7 +121,10 @@ fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
             problems.add(
                 Code::DroppedSpans,
                 None,
-                format!("{who} dropped {} spans", process.dropped),
+                match process.dropped {
+                    1 => format!("{who} dropped 1 span"),
+                    dropped => format!("{who} dropped {dropped} spans"),
+                },
             );
         }
         if process.rejected > 0 {
