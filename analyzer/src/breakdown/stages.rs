@@ -135,10 +135,10 @@ fn from_attributes<'a>(
         .attributes
         .iter()
         .filter_map(|(key, value)| {
-            let key = lens.data.names.text(*key);
+            let key = lens.data.names.text(key);
             let name = key.strip_prefix(prefix.as_str())?.strip_suffix(suffix)?;
             (name != UNATTRIBUTED).then_some(())?;
-            Some(with(name, Some(to_nanos(*value, unit)?)))
+            Some(with(name, Some(to_nanos(value, unit)?)))
         });
     stages.collect()
 }

@@ -7,7 +7,7 @@ use crate::model::chain_rules::Join;
 use crate::model::lens::Lens;
 use crate::trace::dataset::SpanIndex;
 use crate::trace::names::{Names, Symbol};
-use crate::trace::span::{Value, attribute};
+use crate::trace::span::Value;
 use crate::units::{Interval, Nanos};
 
 /// Identity of a channel attempt.
@@ -153,7 +153,7 @@ fn event_text(lens: &Lens<'_>, span: SpanIndex, event: &str, key: &str) -> Optio
         .events()
         .iter()
         .filter(|found| found.name == event);
-    events.find_map(|found| match attribute(&found.attributes, key)? {
+    events.find_map(|found| match found.attributes.get(key)? {
         Value::Text(symbol) => Some(symbol),
         _ => None,
     })

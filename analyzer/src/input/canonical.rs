@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
             }
             _ => cursor.skip_field(key),
         })?;
-        let resource = batch.resource(attributes.into());
+        let resource = batch.resource(attributes.into_iter().collect());
         for span in &mut batch.spans[first..] {
             span.resource = resource;
         }
@@ -254,7 +254,7 @@ impl<'a> Cursor<'a> {
             status,
             message,
             interval: Interval::new(Timestamp(start), Timestamp(end)).filter(|_| start > 0)?,
-            attributes: attributes.as_slice().into(),
+            attributes: attributes.iter().copied().collect(),
             extra: Extra::of(events, links),
             resource: Batch::no_resource(),
         };
@@ -323,7 +323,7 @@ impl<'a> Cursor<'a> {
         })?;
         Some(Event {
             name: batch.names.intern(name),
-            attributes: attributes.into(),
+            attributes: attributes.into_iter().collect(),
         })
     }
 

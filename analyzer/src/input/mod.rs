@@ -24,15 +24,15 @@ pub mod sources;
 pub mod split;
 
 use std::io::Read;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 
 use sha2::{Digest, Sha256};
 
 use crate::problems::{Code, Place};
 use batch::Batch;
-use blocks::{Block, Blocks, Next};
+use blocks::{Block, Blocks, Next, Spare};
 use sources::{Source, SourceError};
 use split::{Piece, Splitter};
 
@@ -189,7 +189,7 @@ pub fn read_in_sequence(
     reader: &mut dyn Read,
     batch: &mut Batch,
 ) -> std::io::Result<()> {
-    if !read_pieces(file, Splitter::new(reader), batch)? {
+    if !read_pieces(file, &mut Splitter::new(reader), batch)? {
         add_empty(file, batch);
     }
     Ok(())
@@ -209,7 +209,7 @@ fn read_from(
         }
     };
     if blocks.is_done() {
-        read_block(file, first, batch);
+        read_block(file, first, &blocks.spare(), batch);
         Ok(())
     } else {
         read_on_threads(file, first, blocks, batch)
@@ -223,16 +223,23 @@ fn read_on_threads(
     mut blocks: Blocks<&mut dyn Read>,
     batch: &mut Batch,
 ) -> std::io::Result<()> {
+    let spare = blocks.spare();
     let (sender, receiver) = sync_channel(READERS * 2);
-    let receiver = Mutex::new(receiver);
+    // Readers own the receiver: when the last of them ends, be it in a panic,
+    // sending ends too.
+    let receiver = Arc::new(Mutex::new(receiver));
     let (outcome, batches) = thread::scope(|scope| {
-        let work = || read_received(file, &receiver);
-        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let start = |_| {
+            let (receiver, spare) = (Arc::clone(&receiver), Arc::clone(&spare));
+            let work = move || read_received(file, &receiver, &spare);
+            thread::Builder::new().spawn_scoped(scope, work).ok()
+        };
         let readers: Vec<_> = (0..READERS).filter_map(start).collect();
+        drop(receiver);
         // Where the system has no thread to give, this one reads.
         let outcome = if readers.is_empty() {
             each_block(first, &mut blocks, |block| {
-                read_block(file, block, batch);
+                read_block(file, block, &spare, batch);
                 true
             })
         } else {
@@ -272,37 +279,38 @@ fn each_block(
 }
 
 /// Reads blocks until no more come.
-fn read_received(file: u32, receiver: &Mutex<Receiver<Block>>) -> Batch {
+fn read_received(file: u32, receiver: &Mutex<Receiver<Block>>, spare: &Spare) -> Batch {
     let mut batch = Batch::default();
     loop {
         let next = receiver.lock().map(|receiver| receiver.recv());
         match next {
-            Ok(Ok(block)) => read_block(file, block, &mut batch),
+            Ok(Ok(block)) => read_block(file, block, spare, &mut batch),
             _ => return batch,
         }
     }
 }
 
-fn read_block(file: u32, block: Block, batch: &mut Batch) {
-    let splitter = Splitter::over(block.bytes, block.byte, block.line);
+fn read_block(file: u32, block: Block, spare: &Spare, batch: &mut Batch) {
+    let mut splitter = Splitter::over(block.bytes, block.byte, block.line);
     // Reading from memory cannot fail.
-    if let Ok(false) = read_pieces(file, splitter, batch)
+    if let Ok(false) = read_pieces(file, &mut splitter, batch)
         && block.byte == 0
     {
         add_empty(file, batch);
     }
+    spare.give(splitter.into_buffer());
 }
 
 /// Reads what has no places to cut, in sequence.
 fn read_rest(file: u32, blocks: Blocks<&mut dyn Read>, batch: &mut Batch) -> std::io::Result<()> {
     let (reader, byte, line) = blocks.into_rest();
-    read_pieces(file, Splitter::resume(reader, byte, line), batch).map(|_| ())
+    read_pieces(file, &mut Splitter::resume(reader, byte, line), batch).map(|_| ())
 }
 
 /// Reads every piece of a splitter; whether there was any.
 fn read_pieces<R: Read>(
     file: u32,
-    mut splitter: Splitter<R>,
+    splitter: &mut Splitter<R>,
     batch: &mut Batch,
 ) -> std::io::Result<bool> {
     let mut any = false;

@@ -11,7 +11,7 @@ use crate::model::chain_rules::Closing;
 use crate::model::lens::Lens;
 use crate::problems::{Code, Problems};
 use crate::trace::names::Symbol;
-use crate::trace::span::{Value, attribute};
+use crate::trace::span::Value;
 
 /// Problems of the data as the model sees it.
 #[must_use]
@@ -74,7 +74,7 @@ fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
     );
     let mut found: HashMap<Symbol, Process> = HashMap::new();
     for resource in &lens.data.resources {
-        let value = |key: Option<Symbol>| attribute(&resource.attributes, key?);
+        let value = |key: Option<Symbol>| resource.attributes.get(key?);
         let number = |key| value(key).and_then(Value::integer);
         let (Some(version), Some(Value::Text(id))) = (number(keys.0), value(keys.1)) else {
             continue;

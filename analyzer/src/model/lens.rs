@@ -7,7 +7,7 @@ use hashbrown::DefaultHashBuilder;
 use super::by_kind::ByKind;
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
-use crate::trace::span::{Resource, ResourceIndex, Value, attribute};
+use crate::trace::span::{Resource, ResourceIndex, Value};
 use crate::trace::tree::Tree;
 use crate::units::{Interval, Nanos, Timestamp};
 
@@ -181,15 +181,16 @@ impl<'a> Lens<'a> {
 
     /// Groups spans by kind, each group by start, then canonical order.
     #[must_use]
-    pub fn by_kind(&self, mut spans: Vec<SpanIndex>) -> ByKind {
-        spans.sort_unstable_by_key(|span| (self.data.span(*span).start(), *span));
-        spans.dedup();
-        let known = spans.into_iter();
-        ByKind::new(
-            known
-                .filter_map(|span| Some((self.kind_of(span)?, span)))
-                .collect(),
-        )
+    pub fn by_kind(&self, spans: Vec<SpanIndex>) -> ByKind {
+        let known = spans.into_iter().filter_map(|span| {
+            let kind = self.kind_of(span)?;
+            Some((kind, self.data.span(span).start(), span))
+        });
+        // The keys are held, because spans lie far apart in memory.
+        let mut known: Vec<(Kind, Timestamp, SpanIndex)> = known.collect();
+        known.sort_unstable();
+        known.dedup();
+        ByKind::new(known.into_iter().map(|(kind, _, span)| (kind, span)))
     }
 
     /// The value of a span's attribute.
@@ -415,7 +416,7 @@ fn processes(data: &Dataset, key: &str) -> Vec<Option<Symbol>> {
     let Some(key) = data.names.find(key) else {
         return Vec::new();
     };
-    let text = |resource: &Resource| match attribute(&resource.attributes, key)? {
+    let text = |resource: &Resource| match resource.attributes.get(key)? {
         Value::Text(symbol) => Some(symbol),
         _ => None,
     };

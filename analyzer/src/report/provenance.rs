@@ -8,7 +8,6 @@ use crate::input::InputFile;
 use crate::model::lens::Lens;
 use crate::problems::{Code, Problems, Tally};
 use crate::trace::names::Symbol;
-use crate::trace::span::attribute;
 
 /// Where a report came from.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -87,7 +86,7 @@ pub(super) fn provenance(lens: &Lens<'_>, command: &[String], files: &[InputFile
     let (name_key, version_key) = (names.find(SERVICE_NAME), names.find(SERVICE_VERSION));
     for resource in &lens.data.resources {
         let text = |key: Option<Symbol>| {
-            let value = attribute(&resource.attributes, key?)?;
+            let value = resource.attributes.get(key?)?;
             lens.data.text(value)
         };
         if let (Some(name), Some(version)) = (text(name_key), text(version_key)) {

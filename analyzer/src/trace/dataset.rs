@@ -14,7 +14,7 @@ use crate::input::profile::{PhaseProfile, SessionProfile};
 use crate::problems::{Code, Problems};
 
 use super::names::{Names, Symbol};
-use super::span::{Resource, Span, SpanId, TraceId, Value, attribute};
+use super::span::{Resource, Span, SpanId, TraceId, Value};
 
 /// Index of a span in its [`Dataset`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,7 +148,7 @@ impl Dataset {
     #[must_use]
     pub fn resource_attribute(&self, span: SpanIndex, key: Symbol) -> Option<Value> {
         let resource = self.resources.get(self.span(span).resource.0 as usize)?;
-        attribute(&resource.attributes, key)
+        resource.attributes.get(key)
     }
 
     /// The value as text, where it is text.
@@ -220,8 +220,8 @@ fn compare(names: &Names, a: &Span, b: &Span) -> Ordering {
 /// ids and times, which is rare.
 fn describe(names: &Names, span: &Span) -> String {
     let mut text = format!("{:?}{:?}", span.parent, span.status);
-    for (key, value) in &span.attributes {
-        text.push_str(names.text(*key));
+    for (key, value) in span.attributes.iter() {
+        text.push_str(names.text(key));
         text.push_str(&value.print(names));
     }
     text
