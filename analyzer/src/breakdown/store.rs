@@ -15,14 +15,16 @@ use super::windows::RunWindow;
 
 /// A window without its stages.
 #[derive(Clone, Copy, Debug)]
-struct Cell<'a> {
-    name: &'a str,
+struct Cell {
     interval: Interval,
     unattributed: Nanos,
     overlap: Nanos,
     outside: Nanos,
-    quantum: Nanos,
+    /// Below 2^32: the coarsest is a millisecond.
+    quantum: u32,
     request: u32,
+    /// Place among the names of windows.
+    name: u32,
     /// Where its stages end; they begin where those of the window before end.
     end: u32,
 }
@@ -46,7 +48,8 @@ type StageName<'a> = (&'a str, Option<&'a str>);
 /// Windows of many runs.
 #[derive(Debug, Default)]
 pub struct WindowStore<'a> {
-    windows: Vec<Cell<'a>>,
+    windows: Vec<Cell>,
+    titles: Vec<&'a str>,
     stages: Vec<StageCell>,
     intervals: Vec<Interval>,
     spans: Vec<SpanIndex>,
@@ -74,13 +77,18 @@ impl<'a> WindowStore<'a> {
                     placed: stage.placed,
                 });
             }
+            let title = self.titles.iter().position(|name| *name == window.name);
+            let title = title.unwrap_or_else(|| {
+                self.titles.push(window.name);
+                self.titles.len() - 1
+            });
             self.windows.push(Cell {
-                name: window.name,
+                name: short(title),
                 interval: window.interval,
                 unattributed: window.unattributed,
                 overlap: window.overlap,
                 outside: window.outside,
-                quantum: window.quantum,
+                quantum: u32::try_from(window.quantum.0).unwrap_or(u32::MAX),
                 request: short(window.request),
                 end: short(self.stages.len()),
             });
@@ -101,12 +109,12 @@ impl<'a> WindowStore<'a> {
         let cell = self.windows[place];
         let start = before(place, |at| self.windows[at].end);
         WindowView {
-            name: cell.name,
+            name: self.titles[cell.name as usize],
             interval: cell.interval,
             unattributed: cell.unattributed,
             overlap: cell.overlap,
             outside: cell.outside,
-            quantum: cell.quantum,
+            quantum: Nanos(cell.quantum.into()),
             request: cell.request as usize,
             stages: Stages {
                 store: self,

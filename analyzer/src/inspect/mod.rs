@@ -47,7 +47,7 @@ fn orphans(lens: &Lens<'_>, problems: &mut Problems) {
 #[derive(Default)]
 struct Process {
     name: Option<Symbol>,
-    versions: Vec<i64>,
+    foreign: bool,
     closed: bool,
     dropped: i64,
     rejected: i64,
@@ -55,9 +55,8 @@ struct Process {
 
 impl Process {
     /// Whether there is nothing to say about it.
-    fn is_sound(&self, closing: &Closing) -> bool {
-        let known = |version: &i64| *version == closing.supported;
-        self.closed && self.dropped <= 0 && self.rejected <= 0 && self.versions.iter().all(known)
+    fn is_sound(&self) -> bool {
+        self.closed && self.dropped <= 0 && self.rejected <= 0 && !self.foreign
     }
 }
 
@@ -80,9 +79,7 @@ fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
             continue;
         };
         let process = found.entry(id).or_default();
-        if !process.versions.contains(&version) {
-            process.versions.push(version);
-        }
+        process.foreign |= version != closing.supported;
         process.closed |= value(keys.2) == Some(Value::Bool(true));
         process.dropped = process.dropped.max(number(keys.3).unwrap_or(0));
         process.rejected = process.rejected.max(number(keys.4).unwrap_or(0));
@@ -92,18 +89,14 @@ fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
     }
     let mut found: Vec<(&str, Process)> = found
         .into_iter()
-        .filter(|(_, process)| !process.is_sound(closing))
+        .filter(|(_, process)| !process.is_sound())
         .map(|(id, process)| (names.text(id), process))
         .collect();
     found.sort_by_key(|(id, _)| *id);
     for (id, process) in found {
         let name = process.name.map_or("", |name| names.text(name));
         let who = format!("{name} {id}");
-        if process
-            .versions
-            .iter()
-            .any(|version| *version != closing.supported)
-        {
+        if process.foreign {
             let reason = format!(
                 "{who} wrote another version of the trace contract than {}",
                 closing.supported

@@ -14,15 +14,14 @@ const UPPER_HALF: usize = 8;
 /// and nothing is merged.
 pub(super) fn short_ids(lens: &Lens<'_>, problems: &mut Problems) {
     // Spans stand by trace, so that equal ids are neighbours.
-    let mut traces: Vec<TraceId> = lens.data.spans.iter().map(|span| span.trace).collect();
-    traces.dedup();
+    let traces = || lens.data.spans.iter().map(|span| &span.trace);
     let is_short = |trace: &&TraceId| trace.0[..UPPER_HALF] == [0; UPPER_HALF];
-    let short: Vec<&TraceId> = traces.iter().filter(is_short).collect();
+    let mut short: Vec<&TraceId> = traces().filter(is_short).collect();
+    short.dedup();
     if short.is_empty() {
         return;
     }
-    let by_lower_half: BTreeMap<&[u8], &TraceId> = traces
-        .iter()
+    let by_lower_half: BTreeMap<&[u8], &TraceId> = traces()
         .filter(|trace| !is_short(trace))
         .map(|trace| (&trace.0[UPPER_HALF..], trace))
         .collect();
