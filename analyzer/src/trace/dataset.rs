@@ -1,10 +1,12 @@
 //! All spans in one order, without duplicates.
 //!
-//! The order is by trace, span id and start, so that the report is the same
+//! Traces come by start, their spans by id, so that the report is the same
 //! whatever order the files, lines and spans came in.
 
 use std::cmp::Ordering;
 use std::ops::Range;
+
+use hashbrown::HashMap;
 
 use crate::input::batch::Batch;
 use crate::input::chrome;
@@ -12,6 +14,7 @@ use crate::input::client::ClientRecord;
 use crate::input::manifest::Manifest;
 use crate::input::profile::{PhaseProfile, SessionProfile};
 use crate::problems::{Code, Problems};
+use crate::units::Timestamp;
 
 use super::names::{Names, Symbol};
 use super::span::{Resource, Span, SpanId, TraceId, Value};
@@ -40,8 +43,10 @@ pub struct Counts {
 pub struct Dataset {
     /// The texts.
     pub names: Names,
-    /// Spans by trace id, span id.
+    /// Spans: traces by start and id, the spans of each by id.
     pub spans: Vec<Span>,
+    /// Where the spans of each trace are, by its id.
+    traces: Vec<(TraceId, Range<u32>)>,
     /// Resources; only indexed, in no meaningful order.
     pub resources: Vec<Resource>,
     /// Phase profiles, by channel id, kind and session id.
@@ -76,6 +81,7 @@ impl Dataset {
         order(&mut spans, &names);
         drop_repeats(&mut spans, &names, &mut problems);
         spans.shrink_to_fit();
+        let traces = index(&spans);
         profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         profiles.dedup();
         session_profiles.sort_by(|a, b| a.session.cmp(&b.session));
@@ -87,6 +93,7 @@ impl Dataset {
         let dataset = Self {
             names,
             spans,
+            traces,
             resources,
             profiles,
             session_profiles,
@@ -112,12 +119,10 @@ impl Dataset {
     #[must_use]
     pub fn find(&self, trace: TraceId, id: SpanId) -> Option<SpanIndex> {
         let found = self
-            .spans
-            .binary_search_by(|span| (span.trace, span.id).cmp(&(trace, id)));
-        found
-            .ok()
-            .and_then(|index| u32::try_from(index).ok())
-            .map(SpanIndex)
+            .traces
+            .binary_search_by_key(&trace, |(trace, _)| *trace);
+        let (_, places) = self.traces.get(found.ok()?)?;
+        self.find_in(&(places.start as usize..places.end as usize), id)
     }
 
     /// The places of the spans of one trace, from its first.
@@ -161,44 +166,74 @@ impl Dataset {
     }
 }
 
-/// Sorts spans in their place. Keys and places are sorted instead of the spans,
-/// which are ten times as large and then move once.
+/// Brings spans into their order: traces by start, the spans of each by id.
+///
+/// Runs are looked at by their start, again and again, and it is the way to
+/// memory that takes the time: what is near in time is to be near in memory.
 fn order(spans: &mut [Span], names: &Names) {
-    if spans.is_sorted_by(|a, b| compare(names, a, b).is_le()) {
-        return;
+    let mut number_of: HashMap<TraceId, u32> = HashMap::new();
+    let mut traces: Vec<(Timestamp, TraceId, u32)> = Vec::new();
+    let mut of_span: Vec<u32> = Vec::with_capacity(spans.len());
+    for span in &*spans {
+        let next = short(traces.len());
+        let number = *number_of.entry(span.trace).or_insert_with(|| {
+            traces.push((span.start(), span.trace, next));
+            next
+        });
+        let first = &mut traces[number as usize].0;
+        *first = span.start().min(*first);
+        of_span.push(number);
     }
-    // The halves of a trace id by themselves are not always random: both count.
-    let key = |span: &Span| {
-        let (trace, id) = (
-            u128::from_be_bytes(span.trace.0),
-            u64::from_be_bytes(span.id.0),
-        );
-        (trace, id)
-    };
-    let places = 0..u32::try_from(spans.len()).unwrap_or(u32::MAX);
-    let mut order: Vec<(u128, u64, u32)> = spans
-        .iter()
-        .zip(places)
-        .map(|(span, place)| (key(span).0, key(span).1, place))
-        .collect();
-    order.sort_unstable_by(|a, b| {
-        (a.0, a.1)
-            .cmp(&(b.0, b.1))
-            .then_with(|| compare(names, &spans[a.2 as usize], &spans[b.2 as usize]))
-    });
-    let mut from: Vec<u32> = order.iter().map(|(_, _, place)| *place).collect();
-    drop(order);
-    // Each cycle of the permutation is walked once, swapping along.
-    for start in 0..from.len() {
-        let mut at = start;
-        while from[at] as usize != start && from[at] as usize != at {
-            let next = from[at] as usize;
-            spans.swap(at, next);
-            from[at] = u32::try_from(at).unwrap_or(u32::MAX);
-            at = next;
+    drop(number_of);
+    traces.sort_unstable();
+    let mut counts = vec![0u32; traces.len()];
+    for number in &of_span {
+        counts[*number as usize] += 1;
+    }
+    let (mut next, mut sum) = (vec![0u32; traces.len()], 0);
+    for (_, _, number) in &traces {
+        next[*number as usize] = sum;
+        sum += counts[*number as usize];
+    }
+    // From the number of its trace to the place of the span.
+    for place in &mut of_span {
+        let slot = &mut next[*place as usize];
+        *place = *slot;
+        *slot += 1;
+    }
+    permute(spans, of_span);
+    for trace in spans.chunk_by_mut(|a, b| a.trace == b.trace) {
+        trace.sort_unstable_by(|a, b| compare(names, a, b));
+    }
+}
+
+/// Moves each span to its place; every swap brings one there.
+fn permute(spans: &mut [Span], mut places: Vec<u32>) {
+    for at in 0..places.len() {
+        while places[at] as usize != at {
+            let to = places[at] as usize;
+            spans.swap(at, to);
+            places.swap(at, to);
         }
-        from[at] = u32::try_from(at).unwrap_or(u32::MAX);
     }
+}
+
+/// Places and numbers of spans; more than 2^32 do not fit into memory.
+fn short(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Where the spans of each trace are, by its id.
+fn index(spans: &[Span]) -> Vec<(TraceId, Range<u32>)> {
+    let mut found = Vec::new();
+    let mut first = 0;
+    for trace in spans.chunk_by(|a, b| a.trace == b.trace) {
+        let end = first + short(trace.len());
+        found.push((trace[0].trace, first..end));
+        first = end;
+    }
+    found.sort_unstable_by_key(|(trace, _)| *trace);
+    found
 }
 
 /// Canonical order; spans that compare equal are interchangeable.
