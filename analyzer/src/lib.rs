@@ -13,6 +13,7 @@ pub mod cli;
 pub mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
+mod halves;
 pub mod input;
 pub mod inspect;
 pub mod model;

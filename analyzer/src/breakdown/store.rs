@@ -124,12 +124,6 @@ impl<'a> WindowStore<'a> {
         }
     }
 
-    /// How many different stage names there are; a [`StageView`] tells which it has.
-    #[must_use]
-    pub fn names(&self) -> usize {
-        self.names.len()
-    }
-
     fn stage(&self, place: usize) -> StageView<'_> {
         let cell = self.stages[place];
         let intervals = before(place, |at| self.stages[at].intervals)..cell.intervals as usize;
@@ -137,7 +131,6 @@ impl<'a> WindowStore<'a> {
         let (name, sched_from) = self.names[cell.name as usize];
         StageView {
             name,
-            name_place: cell.name as usize,
             time: cell.time,
             present: cell.present,
             placed: cell.placed,
@@ -213,8 +206,6 @@ impl<'s> Stages<'s> {
 pub struct StageView<'s> {
     /// Name in reports.
     pub name: &'s str,
-    /// Place of its name among all of the store.
-    pub name_place: usize,
     /// Its exclusive time within the window.
     pub time: Nanos,
     /// Whether it was there at all; an absent stage has no time.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use hashbrown::{HashMap, HashSet};
 
+use crate::halves::each;
 use crate::model::lens::Lens;
 use crate::model::schema::Part;
 use crate::trace::dataset::SpanIndex;
@@ -44,11 +45,9 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
         }
     }
     adopt_unjoined(lens, &mut requests, &channels);
-    let mut runs: Vec<Run<'a>> = channels
-        .all()
-        .iter()
-        .map(|channel| channel_run(lens, channel, &processes))
-        .collect();
+    let mut runs = each(channels.all(), channels.all().len(), |channel| {
+        channel_run(lens, channel, &processes)
+    });
     let keys = channels.all().iter().map(|channel| Key::of(channel.key));
     place_requests(lens, requests, &mut runs, keys, &processes);
     runs.extend(loose_runs(lens));
@@ -146,7 +145,9 @@ fn session_requests(lens: &Lens<'_>, channels: &Channels) -> Vec<Joined> {
     let Some(kind) = lens.kind(&lens.model.chain.request) else {
         return Vec::new();
     };
-    let joined = lens.all(kind).map(|span| {
+    let spans: Vec<SpanIndex> = lens.all(kind).collect();
+    let mut joined = each(&spans, spans.len(), |span| {
+        let span = *span;
         let below = lens.below(span);
         let process = lens.process_of(span);
         let channel = channel_of(lens, process, &below, channels);
@@ -161,9 +162,7 @@ fn session_requests(lens: &Lens<'_>, channels: &Channels) -> Vec<Joined> {
             channel,
         }
     });
-    let mut joined: Vec<_> = joined
-        .filter(|joined| joined.request.outcome != Outcome::Rejected)
-        .collect();
+    joined.retain(|joined| joined.request.outcome != Outcome::Rejected);
     joined.sort_by_key(|joined| {
         (
             lens.data.span(joined.request.span).start(),

@@ -10,8 +10,10 @@ use crate::breakdown::windows::{RunWindow, windows as run_windows};
 use crate::chain::clients::{self, Concurrent};
 use crate::chain::metrics::{Figure, figure};
 use crate::chain::{ChainState, Run};
+use crate::halves::{each, halves};
 use crate::input::InputFile;
 use crate::model::lens::Lens;
+use crate::model::metric_rules::MetricRule;
 use crate::model::window_rules::Unit;
 use crate::problems::Problems;
 use crate::stats::quantile::Definition;
@@ -113,17 +115,18 @@ pub fn build(
 ) -> Report {
     let mut problems = read.problems;
     let counted: Vec<&Run<'_>> = runs.iter().filter(|run| !run.warmup).collect();
-    let mut store = WindowStore::default();
-    let places: Vec<Range<usize>> = counted
-        .iter()
-        .map(|run| store.take(windows_of(lens, run, &mut problems)))
-        .collect();
-    let store = store;
-    let rows: Vec<Row<'_>> = counted
-        .iter()
-        .zip(places)
-        .map(|(run, windows)| row(lens, run, &store, windows))
-        .collect();
+    let parts = halves(&counted, counted.len(), |runs| windows_of_all(lens, runs));
+    for part in &parts {
+        problems.merge(part.problems.clone());
+    }
+    let places = parts.iter().flat_map(|part| {
+        let own = part.places.iter().cloned();
+        own.map(|windows| (&part.store, windows))
+    });
+    let drafts: Vec<_> = counted.iter().zip(places).collect();
+    let rows: Vec<Row<'_>> = each(&drafts, drafts.len(), |(run, (store, windows))| {
+        row(lens, run, store, windows.clone())
+    });
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
     let windows = windows::window_reports(lens, &complete, definition);
     let measured: Vec<&Row<'_>> = rows
@@ -131,16 +134,11 @@ pub fn build(
         .filter(|row| row.run.failure.is_none())
         .collect();
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
-    let mut metrics: Vec<_> = lens
-        .model
-        .metrics
-        .iter()
-        .enumerate()
-        .map(|(column, rule)| {
-            let figures: Vec<_> = rows.iter().map(|row| row.figures[column]).collect();
-            summary::metric(&rule.name, rule.unit, &figures, definition)
-        })
-        .collect();
+    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
+    let mut metrics = each(&columns, rows.len(), |(column, rule)| {
+        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
+        summary::metric(&rule.name, rule.unit, &figures, definition)
+    });
     metrics.push(summary::failure_rate(failed, counted.len()));
     let cohorts = cohorts::cohorts(lens, &rows, definition);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
@@ -211,6 +209,27 @@ fn row<'a>(
         windows,
         figures,
         latency: latency_column(lens),
+    }
+}
+
+/// The windows of some runs.
+struct Windows<'a> {
+    store: WindowStore<'a>,
+    /// Where those of each run are.
+    places: Vec<Range<usize>>,
+    problems: Problems,
+}
+
+fn windows_of_all<'a>(lens: &Lens<'a>, runs: &[&Run<'_>]) -> Windows<'a> {
+    let (mut store, mut problems) = (WindowStore::default(), Problems::default());
+    let places = runs
+        .iter()
+        .map(|run| store.take(windows_of(lens, run, &mut problems)))
+        .collect();
+    Windows {
+        store,
+        places,
+        problems,
     }
 }
 

@@ -84,7 +84,7 @@ pub fn metric(
         .filter_map(|sample| value_of(*sample))
         .collect();
     let n_failed = samples.len() - values.len();
-    samples.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    samples.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let amount = |value: f64| amount(unit, value);
     let at = |p| censored(&samples, p, definition);
     let value = |quantile| match quantile {

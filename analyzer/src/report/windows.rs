@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use crate::breakdown::client;
 use crate::breakdown::store::WindowView;
 use crate::breakdown::windows::UNATTRIBUTED;
+use crate::halves::each;
 use crate::model::lens::Lens;
 use crate::stats::attribution;
 use crate::stats::quantile::{Definition, median};
@@ -38,7 +39,8 @@ pub(super) fn window_reports(
             .collect();
         (!mine.is_empty()).then(|| window_report(lens, name, title, &mine, definition))
     };
-    names.into_iter().filter_map(report).collect()
+    let reports = each(&names, rows.len(), |name| report(*name));
+    reports.into_iter().flatten().collect()
 }
 
 fn window_report(
@@ -132,23 +134,16 @@ struct Presence<'s> {
 fn columns<'s>(mine: &[Cell<'_, 's>]) -> Vec<Column<'s>> {
     let mut found: Vec<Column<'s>> = Vec::new();
     let mut of_name: HashMap<&str, usize> = HashMap::new();
-    // Most stages come under a name that the store has met before.
-    let mut of_place: Vec<Option<usize>> = Vec::new();
     for (at, (window, _)) in mine.iter().enumerate() {
         for (place, stage) in window.stages.iter().enumerate() {
-            if of_place.len() <= stage.name_place {
-                of_place.resize(stage.name_place + 1, None);
-            }
-            let column = *of_place[stage.name_place].get_or_insert_with(|| {
-                *of_name.entry(stage.name).or_insert_with(|| {
-                    found.push(Column {
-                        name: stage.name,
-                        places: (0.0, 0.0),
-                        times: vec![0.0; mine.len()],
-                        present: Vec::new(),
-                    });
-                    found.len() - 1
-                })
+            let column = *of_name.entry(stage.name).or_insert_with(|| {
+                found.push(Column {
+                    name: stage.name,
+                    places: (0.0, 0.0),
+                    times: vec![0.0; mine.len()],
+                    present: Vec::new(),
+                });
+                found.len() - 1
             });
             let column = &mut found[column];
             column.places.0 += place as f64;
