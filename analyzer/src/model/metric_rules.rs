@@ -178,7 +178,7 @@ pub enum MetricSource {
 }
 
 /// A resource attribute and its value.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceCondition {
     /// The attribute.

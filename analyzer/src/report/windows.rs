@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::breakdown::client;
-use crate::breakdown::store::WindowView;
+use crate::breakdown::store::{StageView, WindowView};
 use crate::breakdown::windows::UNATTRIBUTED;
 use crate::halves::each;
 use crate::model::lens::Lens;
@@ -117,17 +117,48 @@ struct Column<'s> {
     /// Its time in each window; 0 where it is not.
     times: Vec<f64>,
     /// Where it was there.
-    present: Vec<Presence<'s>>,
+    present: Vec<Presence>,
+    /// Kinds of the spans whose scheduler figures stand for it.
+    sources: Vec<Option<&'s str>>,
 }
 
 /// A stage that is there, in one window.
-struct Presence<'s> {
-    /// Place of the window.
-    window: usize,
-    /// Kind of the span whose scheduler figures stand for it.
-    sched_from: Option<&'s str>,
+struct Presence {
+    /// Place of the window; memory bounds them far below 2^32.
+    window: u32,
+    /// Place among the sources of the column.
+    source: u32,
     /// Its first span, where it has one.
     span: Option<SpanIndex>,
+}
+
+impl<'s> Column<'s> {
+    /// Notes the stage of one window.
+    fn note(&mut self, at: usize, place: usize, stage: &StageView<'s>) {
+        self.places.0 += place as f64;
+        self.places.1 += 1.0;
+        self.times[at] += stage.time.0 as f64;
+        let window = u32::try_from(at).unwrap_or(u32::MAX);
+        if !stage.present
+            || self
+                .present
+                .last()
+                .is_some_and(|last| last.window == window)
+        {
+            return;
+        }
+        let mut sources = self.sources.iter();
+        let known = sources.position(|source| *source == stage.sched_from);
+        let source = known.unwrap_or_else(|| {
+            self.sources.push(stage.sched_from);
+            self.sources.len() - 1
+        });
+        self.present.push(Presence {
+            window,
+            source: u32::try_from(source).unwrap_or(u32::MAX),
+            span: stage.spans.first().copied(),
+        });
+    }
 }
 
 /// All stages, by their mean place in the windows that have them.
@@ -142,20 +173,11 @@ fn columns<'s>(mine: &[Cell<'_, 's>]) -> Vec<Column<'s>> {
                     places: (0.0, 0.0),
                     times: vec![0.0; mine.len()],
                     present: Vec::new(),
+                    sources: Vec::new(),
                 });
                 found.len() - 1
             });
-            let column = &mut found[column];
-            column.places.0 += place as f64;
-            column.places.1 += 1.0;
-            column.times[at] += stage.time.0 as f64;
-            if stage.present && column.present.last().is_none_or(|last| last.window != at) {
-                column.present.push(Presence {
-                    window: at,
-                    sched_from: stage.sched_from,
-                    span: stage.spans.first().copied(),
-                });
-            }
+            found[column].note(at, place, &stage);
         }
     }
     found.sort_by(|a, b| {
@@ -174,8 +196,8 @@ fn sched(lens: &Lens<'_>, column: &Column<'_>, mine: &[Cell<'_, '_>]) -> Option<
     let (mut cpu, mut runq, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
     let mut from = None;
     for presence in &column.present {
-        let (window, row) = &mine[presence.window];
-        let span = match presence.sched_from {
+        let (window, row) = &mine[presence.window as usize];
+        let span = match column.sources[presence.source as usize] {
             Some(kind) => {
                 from = Some(kind);
                 row.view(window.request).first(lens, kind)?
