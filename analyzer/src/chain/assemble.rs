@@ -53,6 +53,8 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     runs.extend(loose_runs(lens));
     for run in &mut runs {
         run.start = first_instant(lens, run);
+        // Nearly all have one request, and a list grows to four at once.
+        run.requests.shrink_to_fit();
     }
     sort(&mut runs);
     mark_first_of_process(&mut runs);
