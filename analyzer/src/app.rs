@@ -2,23 +2,26 @@
 //! renders in this order; the only module that knows all three.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
 use crate::chain::{Run, assemble};
 use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
 use crate::exit;
-use crate::input::{self, sources};
+use crate::input::sources::{self, Source};
+use crate::input::{self, Checksums};
 use crate::inspect;
 use crate::model::builtin;
 use crate::model::lens::Lens;
 use crate::model::matches;
 use crate::model::schema::{Model, ModelError};
+use crate::output::{self, OutputError};
 use crate::problems::Problems;
 use crate::report::Report;
 use crate::report::build::{Items, Read as WasRead, build};
+use crate::report::numbers::escape;
 use crate::report::render::{Format, render};
 use crate::stats::quantile::Definition;
 use crate::trace::dataset::Dataset;
@@ -61,8 +64,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: Streams<'_>) -> u8
         Ok(code) => return code,
         Err(refusal) => refusal,
     };
+    // Names of files and options may hold anything that steers a terminal.
+    let lines: Vec<String> = refusal.text.lines().map(escape).collect();
     // Where standard error is gone too, the exit code still speaks.
-    let _ = writeln!(stderr, "error: {}", refusal.text);
+    let _ = writeln!(stderr, "error: {}", lines.join("\n"));
     refusal.code
 }
 
@@ -128,7 +133,7 @@ fn check_model(
     stdout: &mut dyn Write,
 ) -> Result<u8, Refusal> {
     let model = load_model(&args.model)?;
-    let (_, batch) = input::read_all(&sources::expand(&args.files)?, stdin)?;
+    let (_, batch) = input::read_all(&sources::expand(&args.files)?, stdin, Checksums::Left)?;
     let (data, _) = Dataset::from_batch(batch);
     let (tree, _) = Tree::new(&data);
     let found = matches::matches(&Lens::new(&data, &tree, &model));
@@ -164,19 +169,24 @@ fn analyze(
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let model = args.model.as_deref().map(load_model).transpose()?;
     let sources = sources::expand(&args.files)?;
-    let (files, batch) = input::read_all(&sources, stdin)?;
+    if let Some(path) = &args.output {
+        spare_inputs(path, args, &sources)?;
+    }
+    let model = args.model.as_deref().map(load_model).transpose()?;
+    // Only JSON shows every run by itself and the checksums of the files.
+    let (items, checksums) = match args.format.into() {
+        Format::Json => (Items::Every, Checksums::Taken),
+        Format::Table | Format::Markdown => (Items::None, Checksums::Left),
+    };
+    let (files, batch) = input::read_all(&sources, stdin, checksums)?;
     let (data, problems) = Dataset::from_batch(batch);
     let request = Request {
         command: &command,
         files: &files,
         model,
         definition: args.quantile.into(),
-        items: match args.format.into() {
-            Format::Json => Items::Every,
-            Format::Table | Format::Markdown => Items::None,
-        },
+        items,
     };
     let report = report_of(&data, problems, request)?;
     write_report(&report, args, stdout)?;
@@ -184,6 +194,16 @@ fn analyze(
     // The process ends here; to take millions of records apart would only take time.
     std::mem::forget((data, report));
     Ok(code)
+}
+
+/// Refuses to write the report over anything that it is made from.
+fn spare_inputs(output: &Path, args: &Args, sources: &[Source]) -> Result<(), OutputError> {
+    let manifests = sources::manifests_beside(sources);
+    let named = sources.iter().filter_map(Source::path);
+    let beside = manifests.iter().map(PathBuf::as_path);
+    let model = args.model.as_deref().map(Path::new);
+    let stdin = sources.contains(&Source::Stdin);
+    output::refuse_inputs(output, named.chain(beside).chain(model), stdin)
 }
 
 /// What a report is asked for.
@@ -267,11 +287,7 @@ fn write_report(report: &Report, args: &Args, stdout: &mut dyn Write) -> Result<
         }
         Some(path) => {
             let name = path.display().to_string();
-            let written = File::create(path).and_then(|file| {
-                let mut out = BufWriter::new(file);
-                render(report, format, &mut out)?;
-                out.flush()
-            });
+            let written = output::write(path, |out| render(report, format, out));
             done(written, &name).map(|_| ())
         }
     }

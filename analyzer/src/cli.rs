@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
     pub format: FormatArg,
 
-    /// File to write the report to instead of standard output.
+    /// File to write the report to instead of standard output; written whole or not at all, and never one of the inputs.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -52,6 +52,7 @@ pub struct Args {
 #[derive(Debug, Parser)]
 #[command(
     name = "analyze check",
+    bin_name = "analyze check",
     about = "Says which spans match which rule of a model, and which match none"
 )]
 pub struct CheckArgs {
@@ -72,6 +73,7 @@ pub struct CheckArgs {
 #[derive(Debug, Parser)]
 #[command(
     name = "analyze model",
+    bin_name = "analyze model",
     about = "Models: what the spans of one kind of daemon mean, as data"
 )]
 pub struct ModelArgs {

@@ -13,9 +13,11 @@ pub mod cli;
 pub mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
+mod halves;
 pub mod input;
 pub mod inspect;
 pub mod model;
+pub mod output;
 pub mod problems;
 pub mod report;
 pub mod stats;

@@ -1,13 +1,16 @@
 //! Drill-through: which part of a stage each phase of another window covers.
 //!
 //! A stage that waits is explained by what it waits for: for each phase, the
-//! length of stage ∩ phase. Phases without times of their own were laid from
+//! length of stage ∩ phase. Phases may come from several windows; an instant that
+//! several cover counts once, as in [`partition`](mod@super::partition), so phases and what none covers
+//! add up to the stage. Phases without times of their own were laid from
 //! the end of their window; how early they may have been is bounded by the
 //! window's unattributed time, so their share is an interval.
 
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
-use super::windows::{RunWindow, StageTime};
+use super::partition::partition;
+use super::store::{StageView, WindowView};
 
 /// Cover of one phase, in one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,32 +34,40 @@ pub struct Drill {
     pub uncovered: Nanos,
 }
 
-/// Lays the stages of `phases` over `stage`, which is cut to its own window.
+/// Lays the stages of the windows `phases` over `stage`, which is cut to its own
+/// window.
 #[must_use]
-pub fn drill(window: &RunWindow<'_>, stage: &StageTime<'_>, phases: &RunWindow<'_>) -> Drill {
+pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowView<'_>]) -> Drill {
     let parts: Vec<Interval> = stage
         .intervals
         .iter()
         .filter_map(|part| part.within(window.interval))
         .collect();
     let total: i64 = parts.iter().map(|part| part.length().0).sum();
-    let slack = phases.unattributed;
-    let covers = phases
-        .stages
+    let present = phases.iter().flat_map(|phases| {
+        let stages = phases.stages.iter().filter(|phase| phase.present);
+        stages.map(|phase| (phase, phases.unattributed))
+    });
+    let present: Vec<(StageView<'_>, Nanos)> = present.collect();
+    let mut times = vec![Nanos(0); present.len()];
+    let intervals: Vec<Vec<Interval>> = present
         .iter()
-        .filter(|phase| phase.present)
-        .map(|phase| {
-            let time = covered(&parts, &phase.intervals);
-            let placed = phase
-                .placed
-                .then(|| bounds(&parts, &phase.intervals, slack));
-            Cover {
-                name: phase.name.to_owned(),
-                time,
-                placed,
-            }
-        });
-    let covers: Vec<Cover> = covers.collect();
+        .map(|(phase, _)| phase.intervals.to_vec())
+        .collect();
+    for part in &parts {
+        let cut = partition(*part, &intervals, Nanos(0));
+        for (time, more) in times.iter_mut().zip(cut.stages) {
+            time.0 += more.0;
+        }
+    }
+    let covers = present.into_iter().zip(times);
+    let covers: Vec<Cover> = covers
+        .map(|((phase, slack), time)| Cover {
+            name: phase.name.to_owned(),
+            time,
+            placed: phase.placed.then(|| bounds(&parts, phase.intervals, slack)),
+        })
+        .collect();
     let sum: i64 = covers.iter().map(|cover| cover.time.0).sum();
     Drill {
         stage: Nanos(total),
@@ -109,6 +120,8 @@ fn earlier(intervals: &[Interval], by: Nanos) -> Vec<Interval> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::WindowStore;
+    use super::super::windows::{RunWindow, StageTime};
     use super::*;
 
     fn interval(start: u64, end: u64) -> Interval {
@@ -145,6 +158,17 @@ mod tests {
         }
     }
 
+    /// The drill of the first stage of `window` by the windows `phases`.
+    fn drilled(window: RunWindow<'_>, phases: Vec<RunWindow<'_>>) -> Drill {
+        let mut store = WindowStore::default();
+        let _ = store.take(vec![window]);
+        let phases = store.take(phases);
+        let phases: Vec<_> = phases.map(|place| store.window(place)).collect();
+        let window = store.window(0);
+        let stage = window.stages.iter().next().unwrap();
+        drill(&window, &stage, &phases)
+    }
+
     #[test]
     fn phases_before_the_stage_explain_nothing_of_it() {
         let wait = stage("wait", 100, 200, false);
@@ -153,10 +177,9 @@ mod tests {
             stage("across", 90, 150, false),
             stage("inside", 150, 190, false),
         ];
-        let found = drill(
-            &window(0, 300, vec![wait.clone()], 0),
-            &wait,
-            &window(40, 190, phases, 10),
+        let found = drilled(
+            window(0, 300, vec![wait], 0),
+            vec![window(40, 190, phases, 10)],
         );
         let times: Vec<_> = found
             .phases
@@ -168,13 +191,23 @@ mod tests {
     }
 
     #[test]
+    fn phases_of_several_windows_count_each_instant_once() {
+        let wait = stage("wait", 100, 200, false);
+        // 110–150 and 140–190: the ten they share belong to the later one.
+        let start = window(90, 150, vec![stage("start", 110, 150, false)], 20);
+        let spawn = window(140, 190, vec![stage("spawn", 140, 190, false)], 0);
+        let found = drilled(window(0, 300, vec![wait], 0), vec![start, spawn]);
+        let times: Vec<_> = found.phases.iter().map(|cover| cover.time.0).collect();
+        assert_eq!((times, found.uncovered), (vec![30, 50], Nanos(20)));
+    }
+
+    #[test]
     fn a_placed_phase_has_an_interval() {
         let wait = stage("wait", 100, 200, false);
         let phases = vec![stage("import", 100, 180, true)];
-        let found = drill(
-            &window(0, 300, vec![wait.clone()], 0),
-            &wait,
-            &window(60, 180, phases, 40),
+        let found = drilled(
+            window(0, 300, vec![wait], 0),
+            vec![window(60, 180, phases, 40)],
         );
         assert_eq!(found.phases[0].placed, Some((Nanos(40), Nanos(80))));
     }

@@ -10,4 +10,5 @@ pub mod drill;
 pub mod partition;
 pub mod self_time;
 mod stages;
+pub mod store;
 pub mod windows;

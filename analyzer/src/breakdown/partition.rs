@@ -32,6 +32,10 @@ pub struct Partition {
 /// Who covers an instant, the owner last.
 type Key = (Timestamp, Reverse<Timestamp>, usize, usize);
 
+/// Intervals at one instant that a coarse clock's loss is kept of: neighbours
+/// that only seem to overlap are two, and each pair of many would be many more.
+const LOSERS_MAX: usize = 64;
+
 /// Time that the first stage lost to the second.
 type Losses = BTreeMap<(usize, usize), i64>;
 
@@ -60,28 +64,57 @@ pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -
         }
     }
     edges.sort_unstable();
-    let mut open: BTreeSet<Key> = BTreeSet::new();
+    let coarse = tolerance > Nanos(1);
+    let mut open = Open::new(stages.len());
     let mut losses = Losses::new();
     let mut at = window.start();
     for (instant, opens, key) in edges {
-        give(&mut result, &mut losses, &open, difference(instant, at));
-        at = instant;
-        if opens {
-            open.insert(key);
-        } else {
-            open.remove(&key);
+        let length = difference(instant, at);
+        if length.0 > 0 {
+            give(&mut result, coarse.then_some(&mut losses), &open, length);
         }
+        at = instant;
+        open.change(key, opens);
     }
-    give(
-        &mut result,
-        &mut losses,
-        &open,
-        difference(window.end(), at),
-    );
-    if tolerance > Nanos(1) {
+    let length = difference(window.end(), at);
+    give(&mut result, coarse.then_some(&mut losses), &open, length);
+    if coarse {
         restore(&mut result, &losses, tolerance);
     }
     result
+}
+
+/// What covers an instant.
+struct Open {
+    /// The intervals, the owner's last.
+    keys: BTreeSet<Key>,
+    /// How many intervals of each stage.
+    of_stage: Vec<u32>,
+    /// How many stages have any.
+    stages: usize,
+}
+
+impl Open {
+    fn new(stages: usize) -> Self {
+        Self {
+            keys: BTreeSet::new(),
+            of_stage: vec![0; stages],
+            stages: 0,
+        }
+    }
+
+    fn change(&mut self, key: Key, opens: bool) {
+        let count = &mut self.of_stage[key.2];
+        if opens {
+            self.stages += usize::from(*count == 0);
+            *count += 1;
+            self.keys.insert(key);
+        } else {
+            *count -= 1;
+            self.stages -= usize::from(*count == 0);
+            self.keys.remove(&key);
+        }
+    }
 }
 
 /// Gives stages back what a coarse clock seems to have taken from them.
@@ -106,23 +139,24 @@ fn restore(result: &mut Partition, losses: &Losses, tolerance: Nanos) {
     }
 }
 
-fn give(result: &mut Partition, losses: &mut Losses, open: &BTreeSet<Key>, length: Nanos) {
-    match open.last() {
-        Some((_, _, stage, _)) => {
-            result.stages[*stage].0 += length.0;
-            let others: BTreeSet<usize> = open
-                .iter()
-                .map(|(_, _, other, _)| *other)
-                .filter(|other| other != stage)
-                .collect();
-            for loser in &others {
-                *losses.entry((*loser, *stage)).or_default() += length.0;
-            }
-            if !others.is_empty() {
-                result.overlap.0 += length.0;
-            }
+/// Gives a stretch of the window to the stage that started last; `losses` keeps
+/// what the others lost by it, where the clock is coarse.
+fn give(result: &mut Partition, losses: Option<&mut Losses>, open: &Open, length: Nanos) {
+    let Some((_, _, owner, _)) = open.keys.last() else {
+        result.unattributed.0 += length.0;
+        return;
+    };
+    result.stages[*owner].0 += length.0;
+    if open.stages < 2 {
+        return;
+    }
+    result.overlap.0 += length.0;
+    if let Some(losses) = losses {
+        let others = open.keys.iter().rev().map(|(_, _, other, _)| *other);
+        let others = others.take(LOSERS_MAX + 1).filter(|other| other != owner);
+        for other in others.collect::<BTreeSet<usize>>() {
+            *losses.entry((other, *owner)).or_default() += length.0;
         }
-        None => result.unattributed.0 += length.0,
     }
 }
 

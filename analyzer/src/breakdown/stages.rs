@@ -1,6 +1,8 @@
 //! The stages of a window before they are placed: from spans, from families of
 //! spans, from attributes, from the session profile.
 
+use hashbrown::HashMap;
+
 use crate::chain::Run;
 use crate::model::lens::{Lens, to_nanos};
 use crate::model::window_rules::{Placement, StageRule, Unit};
@@ -80,10 +82,10 @@ fn one_stage<'a>(lens: &Lens<'_>, run: &Run<'_>, rule: &'a StageRule, kind: &'a 
 /// One stage for each rest of the span's name, in the order of their starts.
 fn family<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a StageRule, kind: &str) -> Vec<Draft<'a>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for span in run.all(lens, kind) {
         let name = lens.rest_of_name(*span);
-        let known = drafts.iter().position(|draft| draft.stage.name == name);
-        let index = known.unwrap_or_else(|| {
+        let index = *places.entry(name).or_insert_with(|| {
             drafts.push(Draft {
                 stage: new_stage(rule, name),
                 length: None,
@@ -135,10 +137,10 @@ fn from_attributes<'a>(
         .attributes
         .iter()
         .filter_map(|(key, value)| {
-            let key = lens.data.names.text(*key);
+            let key = lens.data.names.text(key);
             let name = key.strip_prefix(prefix.as_str())?.strip_suffix(suffix)?;
             (name != UNATTRIBUTED).then_some(())?;
-            Some(with(name, Some(to_nanos(*value, unit)?)))
+            Some(with(name, Some(to_nanos(value, unit)?)))
         });
     stages.collect()
 }

@@ -61,21 +61,6 @@ pub struct RunWindow<'a> {
     pub request: usize,
 }
 
-impl RunWindow<'_> {
-    /// Σ durations of its stages ÷ its own; `None` for an empty window. Above 1
-    /// stages run beside each other, and their durations must not be added up.
-    #[must_use]
-    pub fn overlap_factor(&self) -> Option<f64> {
-        let whole = self.interval.length().0;
-        let parts = self.stages.iter().flat_map(|stage| &stage.intervals);
-        let sum: i64 = parts
-            .filter_map(|part| part.within(self.interval))
-            .map(|part| part.length().0)
-            .sum();
-        (whole > 0).then(|| sum as f64 / whole as f64)
-    }
-}
-
 /// A window before it is cut.
 pub(super) struct Frame {
     interval: Interval,

@@ -4,27 +4,33 @@
 //! Pure, and independent of the order of reading: everything is keyed by ids
 //! and sorted by start.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
+use hashbrown::{HashMap, HashSet};
+
+use crate::halves::each;
 use crate::model::lens::Lens;
 use crate::model::schema::Part;
 use crate::trace::dataset::SpanIndex;
+use crate::trace::names::Symbol;
 use crate::trace::span::{Status, Value};
 use crate::units::Timestamp;
 
-use super::join::{ChannelKey, Channels, channel_of};
+use super::join::{Channel, ChannelKey, Channels, channel_of};
 use super::{ChainState, Outcome, Request, Run, clients, complete, measured};
 use crate::model::by_kind::ByKind;
 
 /// Bytes of a process key or channel id that name a run: the first block of a UUID.
 const SHORT_ID_BYTES: usize = 8;
 
+/// The spans of each process that its runs share.
+pub(super) type Processes = HashMap<Symbol, ByKind>;
+
 /// A session request with what it belongs to.
-struct Joined<'a> {
+struct Joined {
     request: Request,
-    process: Option<&'a str>,
-    channel: Option<ChannelKey<'a>>,
+    process: Option<Symbol>,
+    channel: Option<ChannelKey>,
 }
 
 /// All runs of the data, by start.
@@ -35,18 +41,20 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     let mut requests = session_requests(lens, &channels);
     for joined in &requests {
         if let Some(key) = joined.channel {
-            channels.entry(key).or_default();
+            channels.entry(key);
         }
     }
     adopt_unjoined(lens, &mut requests, &channels);
-    let mut runs: Vec<Run<'a>> = channels
-        .iter()
-        .map(|(key, spans)| channel_run(lens, *key, spans, &processes))
-        .collect();
-    place_requests(lens, requests, &mut runs, &processes);
+    let mut runs = each(channels.all(), channels.all().len(), |channel| {
+        channel_run(lens, channel, &processes)
+    });
+    let keys = channels.all().iter().map(|channel| Key::of(channel.key));
+    place_requests(lens, requests, &mut runs, keys, &processes);
     runs.extend(loose_runs(lens));
     for run in &mut runs {
         run.start = first_instant(lens, run);
+        // Nearly all have one request, and a list grows to four at once.
+        run.requests.shrink_to_fit();
     }
     sort(&mut runs);
     mark_first_of_process(&mut runs);
@@ -59,6 +67,22 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     }
     name_runs(lens, &mut runs);
     runs
+}
+
+/// What requests of one run have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    process: Option<Symbol>,
+    channel: Option<Symbol>,
+}
+
+impl Key {
+    fn of(key: ChannelKey) -> Self {
+        Self {
+            process: key.process,
+            channel: Some(key.channel),
+        }
+    }
 }
 
 /// A run of which only its keys are known.
@@ -82,15 +106,18 @@ pub(super) fn empty_run<'a>(process: Option<&'a str>, channel: Option<&'a str>) 
     }
 }
 
-/// The spans of each process that its runs share.
-fn process_parts<'a>(lens: &Lens<'a>) -> BTreeMap<&'a str, ByKind> {
-    let mut spans: BTreeMap<&str, Vec<SpanIndex>> = BTreeMap::new();
+fn text_of<'a>(lens: &Lens<'a>, symbol: Option<Symbol>) -> Option<&'a str> {
+    symbol.map(|symbol| lens.data.names.text(symbol))
+}
+
+fn process_parts(lens: &Lens<'_>) -> Processes {
+    let mut spans: HashMap<Symbol, Vec<SpanIndex>> = HashMap::new();
     for span in lens
         .data
         .indices()
         .filter(|span| lens.part(*span) == Some(Part::Process))
     {
-        if let Some(process) = lens.resource_text(span, &lens.model.keys.process) {
+        if let Some(process) = lens.process_of(span) {
             spans.entry(process).or_default().push(span);
         }
     }
@@ -100,28 +127,31 @@ fn process_parts<'a>(lens: &Lens<'a>) -> BTreeMap<&'a str, ByKind> {
         .collect()
 }
 
-fn channel_attempts<'a>(lens: &Lens<'a>) -> Channels<'a> {
+fn channel_attempts(lens: &Lens<'_>) -> Channels {
     let kinds = lens.kinds(&lens.model.chain.channel);
-    let mut channels = Channels::new();
+    let mut channels = Channels::default();
     for span in lens.data.indices().filter(|span| {
         lens.kind_of(*span)
             .is_some_and(|kind| kinds.contains(&kind))
     }) {
-        if let Some(channel) = lens.text(span, &lens.model.keys.channel) {
-            let process = lens.resource_text(span, &lens.model.keys.process);
-            channels.entry((process, channel)).or_default().push(span);
+        if let Some(channel) = lens.channel_of(span) {
+            let process = lens.process_of(span);
+            let key = ChannelKey { process, channel };
+            channels.entry(key).spans.push(span);
         }
     }
     channels
 }
 
-fn session_requests<'a>(lens: &Lens<'a>, channels: &Channels<'a>) -> Vec<Joined<'a>> {
+fn session_requests(lens: &Lens<'_>, channels: &Channels) -> Vec<Joined> {
     let Some(kind) = lens.kind(&lens.model.chain.request) else {
         return Vec::new();
     };
-    let joined = lens.all(kind).map(|span| {
+    let spans: Vec<SpanIndex> = lens.all(kind).collect();
+    let mut joined = each(&spans, spans.len(), |span| {
+        let span = *span;
         let below = lens.below(span);
-        let process = lens.resource_text(span, &lens.model.keys.process);
+        let process = lens.process_of(span);
         let channel = channel_of(lens, process, &below, channels);
         let outcome = outcome(lens, span, &below);
         Joined {
@@ -134,9 +164,7 @@ fn session_requests<'a>(lens: &Lens<'a>, channels: &Channels<'a>) -> Vec<Joined<
             channel,
         }
     });
-    let mut joined: Vec<_> = joined
-        .filter(|joined| joined.request.outcome != Outcome::Rejected)
-        .collect();
+    joined.retain(|joined| joined.request.outcome != Outcome::Rejected);
     joined.sort_by_key(|joined| {
         (
             lens.data.span(joined.request.span).start(),
@@ -175,20 +203,28 @@ fn outcome(lens: &Lens<'_>, span: SpanIndex, below: &ByKind) -> Outcome {
 /// Gives requests that no rule joins to the channel of their process that
 /// started last before they ended: an attached session, or a failure before
 /// there was a channel.
-fn adopt_unjoined<'a>(lens: &Lens<'a>, requests: &mut [Joined<'a>], channels: &Channels<'a>) {
+fn adopt_unjoined(lens: &Lens<'_>, requests: &mut [Joined], channels: &Channels) {
+    // The channels of a process by start, sorted when they are first asked for.
+    let mut by_start: HashMap<Option<Symbol>, Vec<(Timestamp, ChannelKey)>> = HashMap::new();
     for joined in requests
         .iter_mut()
         .filter(|joined| joined.channel.is_none())
     {
         let end = lens.data.span(joined.request.span).interval.end();
-        let mut own: Vec<_> = channels
-            .iter()
-            .filter(|((process, _), spans)| *process == joined.process && !spans.is_empty())
-            .map(|(key, spans)| (earliest(lens, spans), *key))
-            .collect();
-        own.sort_unstable();
-        let before = own.iter().rev().find(|(start, _)| *start <= end);
-        joined.channel = before.or(own.first()).map(|(_, key)| *key);
+        let own = by_start.entry(joined.process).or_insert_with(|| {
+            let own = channels.of_process(joined.process);
+            let own = own.filter(|channel| !channel.spans.is_empty());
+            let mut own: Vec<_> = own
+                .map(|channel| (earliest(lens, &channel.spans), channel.key))
+                .collect();
+            let rank =
+                |(start, key): &(Timestamp, ChannelKey)| (*start, key.texts(&lens.data.names));
+            own.sort_by(|a, b| rank(a).cmp(&rank(b)));
+            own
+        });
+        let before = own.partition_point(|(start, _)| *start <= end);
+        let chosen = own.get(before.saturating_sub(1));
+        joined.channel = chosen.map(|(_, key)| *key);
     }
 }
 
@@ -200,37 +236,41 @@ fn earliest(lens: &Lens<'_>, spans: &[SpanIndex]) -> Timestamp {
         .unwrap_or(Timestamp(u64::MAX))
 }
 
-fn channel_run<'a>(
-    lens: &Lens<'a>,
-    (process, channel): ChannelKey<'a>,
-    spans: &[SpanIndex],
-    processes: &BTreeMap<&'a str, ByKind>,
-) -> Run<'a> {
-    let mut run = empty_run(process, Some(channel));
+fn channel_run<'a>(lens: &Lens<'a>, channel: &Channel, processes: &Processes) -> Run<'a> {
+    let ChannelKey {
+        process,
+        channel: id,
+    } = channel.key;
+    let mut run = empty_run(text_of(lens, process), text_of(lens, Some(id)));
     run.process = process_part(processes, process);
-    let below = spans
+    // Each of its spans is walked from by itself, so no walk enters another one.
+    let own: HashSet<SpanIndex> = channel.spans.iter().copied().collect();
+    let below = channel
+        .spans
         .iter()
-        .flat_map(|span| lens.tree.descendants(*span, |_| true));
-    run.channel = lens.by_kind(spans.iter().copied().chain(below).collect());
+        .flat_map(|span| lens.tree.descendants(*span, |found| !own.contains(&found)));
+    run.channel = lens.by_kind(channel.spans.iter().copied().chain(below).collect());
     run
 }
 
 /// Puts each request into the run of its channel, or into one of its own process
-/// where that never had a channel.
+/// where that never had a channel. `keys` are those of `runs`, in their order.
 fn place_requests<'a>(
     lens: &Lens<'a>,
-    requests: Vec<Joined<'a>>,
+    requests: Vec<Joined>,
     runs: &mut Vec<Run<'a>>,
-    processes: &BTreeMap<&'a str, ByKind>,
+    keys: impl Iterator<Item = Key>,
+    processes: &Processes,
 ) {
-    let keys = runs.iter().enumerate();
-    let mut places: HashMap<(Option<&str>, Option<&str>), usize> = keys
-        .map(|(place, run)| ((run.process_key, run.channel_id), place))
-        .collect();
+    let mut places: HashMap<Key, usize> =
+        keys.enumerate().map(|(place, key)| (key, place)).collect();
     for joined in requests {
         let key = match joined.channel {
-            Some((owner, id)) => (owner, Some(id)),
-            None => (joined.process, None),
+            Some(key) => Key::of(key),
+            None => Key {
+                process: joined.process,
+                channel: None,
+            },
         };
         let shared = !lens.model.chain.run_per_request;
         if let Some(place) = places.get(&key).filter(|_| shared) {
@@ -238,7 +278,7 @@ fn place_requests<'a>(
             runs[*place].requests.push(joined.request);
             continue;
         }
-        let mut run = empty_run(joined.process, None);
+        let mut run = empty_run(text_of(lens, joined.process), None);
         run.process = process_part(processes, joined.process);
         run.requests.push(joined.request);
         places.insert(key, runs.len());
@@ -247,9 +287,9 @@ fn place_requests<'a>(
 }
 
 /// The part that all runs of a process share.
-fn process_part(processes: &BTreeMap<&str, ByKind>, process: Option<&str>) -> ByKind {
+pub(super) fn process_part(processes: &Processes, process: Option<Symbol>) -> ByKind {
     process
-        .and_then(|key| processes.get(key))
+        .and_then(|key| processes.get(&key))
         .cloned()
         .unwrap_or_default()
 }
@@ -258,25 +298,24 @@ fn process_part(processes: &BTreeMap<&str, ByKind>, process: Option<&str>) -> By
 /// for each process that wrote them.
 fn loose_runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     let kinds = lens.kinds(&lens.model.chain.created_agent);
-    let request = lens.kind(&lens.model.chain.request);
+    let request = lens.kind(&lens.model.chain.request).into_iter().collect();
+    let request_above = lens.nearest_above(&request);
     let is_loose = |span: &SpanIndex| {
         lens.kind_of(*span)
             .is_some_and(|kind| kinds.contains(&kind))
-            && !lens
-                .tree
-                .ancestors(*span)
-                .any(|above| lens.kind_of(above) == request)
+            && request_above[span.0 as usize].is_none()
     };
-    let mut groups: BTreeMap<Option<&str>, Vec<SpanIndex>> = BTreeMap::new();
+    let mut groups: HashMap<Option<Symbol>, Vec<SpanIndex>> = HashMap::new();
     for span in lens.data.indices().filter(is_loose) {
-        let process = lens.resource_text(span, &lens.model.keys.process);
-        groups.entry(process).or_default().push(span);
+        groups.entry(lens.process_of(span)).or_default().push(span);
     }
-    let run = |(process, spans): (Option<&'a str>, Vec<SpanIndex>)| {
-        let mut run = empty_run(process, None);
+    let run = |(process, spans): (Option<Symbol>, Vec<SpanIndex>)| {
+        let mut run = empty_run(text_of(lens, process), None);
         run.channel = lens.by_kind(spans);
         run
     };
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(process, _)| text_of(lens, *process));
     groups.into_iter().map(run).collect()
 }
 
@@ -302,7 +341,7 @@ fn first_instant(lens: &Lens<'_>, run: &Run<'_>) -> Timestamp {
 }
 
 fn mark_first_of_process(runs: &mut [Run<'_>]) {
-    let mut seen = BTreeSet::new();
+    let mut seen = HashSet::new();
     for run in runs {
         run.first_of_process = run.process_key.is_none_or(|process| seen.insert(process));
     }
@@ -310,15 +349,13 @@ fn mark_first_of_process(runs: &mut [Run<'_>]) {
 
 /// Runs in the order of reports.
 pub(super) fn sort(runs: &mut [Run<'_>]) {
-    let key = |run: &Run<'_>| {
-        (
-            run.start,
-            run.process_key.map(str::to_owned),
-            run.channel_id.map(str::to_owned),
-            run.id.clone(),
-        )
-    };
-    runs.sort_by_cached_key(key);
+    runs.sort_by(|a, b| {
+        a.start
+            .cmp(&b.start)
+            .then_with(|| a.process_key.cmp(&b.process_key))
+            .then_with(|| a.channel_id.cmp(&b.channel_id))
+            .then_with(|| a.id.cmp(&b.id))
+    });
 }
 
 /// The first block of a UUID, the start of anything else.
@@ -328,13 +365,13 @@ pub(super) fn short(id: &str) -> String {
 
 /// Names what has no name yet, and makes every name unique.
 fn name_runs(lens: &Lens<'_>, runs: &mut [Run<'_>]) {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut seen: HashMap<String, usize> = HashMap::new();
     for run in runs {
         if run.id.is_empty() {
-            let unknown = run
-                .requests
-                .first()
-                .map_or_else(|| "unknown".to_owned(), |request| trace_name(lens, request));
+            let unknown = || {
+                let first = run.requests.first();
+                first.map_or_else(|| "unknown".to_owned(), |request| trace_name(lens, request))
+            };
             if lens.model.chain.run_per_request {
                 (run.process_key, run.channel_id) = (None, None);
             }
@@ -344,10 +381,10 @@ fn name_runs(lens: &Lens<'_>, runs: &mut [Run<'_>]) {
                 }
                 (Some(process), None) => process_name(process),
                 (None, Some(channel)) => short(channel),
-                (None, None) => unknown.clone(),
+                (None, None) => unknown(),
             };
         }
-        let count = seen.entry(run.id.clone()).or_default();
+        let count = seen.entry_ref(run.id.as_str()).or_default();
         *count += 1;
         if *count > 1 {
             run.id = format!("{}~{count}", run.id);

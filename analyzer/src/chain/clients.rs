@@ -11,7 +11,7 @@ use crate::input::client::ClientRecord;
 use crate::model::lens::Lens;
 use crate::model::metric_rules::{RecordConcurrent, RecordRule};
 use crate::trace::dataset::SpanIndex;
-use crate::trace::span::{Value, attribute};
+use crate::trace::span::Value;
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
 use super::{Request, Run};
@@ -92,7 +92,7 @@ fn sessions_below<'a, 's>(
         let events = span
             .events()
             .iter()
-            .filter_map(move |event| attribute(&event.attributes, key));
+            .filter_map(move |event| event.attributes.get(key));
         span.attribute(key).into_iter().chain(events)
     });
     let texts = values.filter_map(|value| match value {

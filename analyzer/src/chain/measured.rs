@@ -1,52 +1,49 @@
 //! Experiments: which run a measuring span measured, and what it says of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
 
 use crate::model::chain_rules::Measured;
-use crate::model::lens::{Kind, Lens, equals};
+use crate::model::lens::{Lens, equals};
 use crate::model::schema::{Literal, Part};
 use crate::trace::dataset::SpanIndex;
+use crate::trace::names::Symbol;
 use crate::trace::span::Value;
 use crate::units::Timestamp;
 
 use super::Run;
-use super::assemble::{empty_run, short, sort};
-use crate::model::by_kind::ByKind;
+use super::assemble::{Processes, empty_run, process_part, short, sort};
 
 /// Gives each measured cold start's client spans and words to the run that
 /// served it, or to a run of its own where no trace came.
-pub(super) fn attach<'a>(
-    lens: &Lens<'a>,
-    runs: &mut Vec<Run<'a>>,
-    processes: &BTreeMap<&'a str, ByKind>,
-) {
+pub(super) fn attach<'a>(lens: &Lens<'a>, runs: &mut Vec<Run<'a>>, processes: &Processes) {
     let Some(measured) = &lens.model.measured else {
         return;
     };
     let Some(kind) = lens.kind(&measured.kind) else {
         return;
     };
-    let drivers = measured_processes(lens, kind);
-    let driven: HashMap<SpanIndex, &str> = drivers
-        .iter()
-        .rev()
-        .map(|(process, driver)| (*driver, *process))
-        .collect();
-    let served = Served::new(lens, kind, runs);
+    let above = lens.nearest_above(&BTreeSet::from([kind]));
+    let driven = driven(lens, &above);
+    let served = Served::new(lens, &above, runs);
     for span in lens.all(kind) {
         let process = driven.get(&span).copied();
         let place = served.place(span, process).unwrap_or_else(|| {
-            let mut run = empty_run(process, None);
-            run.process = process
-                .and_then(|key| processes.get(key))
-                .cloned()
-                .unwrap_or_default();
+            let text = process.map(|process| lens.data.names.text(process));
+            let mut run = empty_run(text, None);
+            run.process = process_part(processes, process);
             run.first_of_process = true;
             runs.push(run);
             runs.len() - 1
         });
-        let below = lens.tree.descendants(span, |_| true).into_iter();
-        let own = below.filter(|span| lens.part(*span) == Some(Part::Client));
+        // What another measuring span has below it is that one's.
+        let other = |found: &SpanIndex| lens.kind_of(*found) != Some(kind);
+        let below = lens
+            .tree
+            .descendants(span, |found| other(&found))
+            .into_iter();
+        let own = below.filter(|span| lens.part(*span) == Some(Part::Client) && other(span));
         runs[place].client = lens.by_kind(own.chain([span]).collect());
         take_words(lens, measured, span, &mut runs[place]);
     }
@@ -54,28 +51,28 @@ pub(super) fn attach<'a>(
 }
 
 /// Which run served what a measuring span measured.
-struct Served<'a> {
+struct Served {
     /// The run with the first request below each measuring span.
     by_request: HashMap<SpanIndex, usize>,
     /// The first run of each process.
-    by_process: HashMap<&'a str, usize>,
+    by_process: HashMap<Symbol, usize>,
 }
 
-impl<'a> Served<'a> {
-    fn new(lens: &Lens<'a>, measured: Kind, runs: &[Run<'a>]) -> Self {
+impl Served {
+    /// `above` is the nearest measuring span above each span.
+    fn new(lens: &Lens<'_>, above: &[Option<SpanIndex>], runs: &[Run<'_>]) -> Self {
         let mut first: HashMap<SpanIndex, (Timestamp, SpanIndex, usize)> = HashMap::new();
         let mut by_process = HashMap::new();
         for (place, run) in runs.iter().enumerate() {
-            if let Some(process) = run.process_key.filter(|_| run.first_of_process) {
+            let process = run.process_key.filter(|_| run.first_of_process);
+            if let Some(process) = process.and_then(|key| lens.data.names.find(key)) {
                 by_process.entry(process).or_insert(place);
             }
             for request in &run.requests {
                 let key = (lens.data.span(request.span).start(), request.span, place);
-                for above in lens.tree.ancestors(request.span) {
-                    if lens.kind_of(above) == Some(measured) {
-                        let old = first.entry(above).or_insert(key);
-                        *old = key.min(*old);
-                    }
+                if let Some(above) = above[request.span.0 as usize] {
+                    let old = first.entry(above).or_insert(key);
+                    *old = key.min(*old);
                 }
             }
         }
@@ -89,10 +86,10 @@ impl<'a> Served<'a> {
     }
 
     /// By request first; else the first run of the process that was driven.
-    fn place(&self, measured: SpanIndex, process: Option<&str>) -> Option<usize> {
+    fn place(&self, measured: SpanIndex, process: Option<Symbol>) -> Option<usize> {
         let by_request = self.by_request.get(&measured);
         by_request
-            .or_else(|| self.by_process.get(process?))
+            .or_else(|| self.by_process.get(&process?))
             .copied()
     }
 }
@@ -124,7 +121,7 @@ fn take_words(lens: &Lens<'_>, measured: &Measured, span: SpanIndex, run: &mut R
 /// Other channel attempts of a process that a client measured share its cohort,
 /// its being a warm-up, and its name.
 pub(super) fn spread_words(runs: &mut [Run<'_>]) {
-    let mut words = BTreeMap::new();
+    let mut words = HashMap::new();
     let measured = |run: &Run<'_>| !run.client.is_empty() || run.record.is_some();
     for run in runs.iter().filter(|run| measured(run)) {
         if let Some(process) = run.process_key {
@@ -140,42 +137,37 @@ pub(super) fn spread_words(runs: &mut [Run<'_>]) {
     }
 }
 
-/// The measuring span above each process: above its own spans or its requests.
-fn measured_processes<'a>(lens: &Lens<'a>, measured: Kind) -> BTreeMap<&'a str, SpanIndex> {
-    let mut found = BTreeMap::new();
-    let relevant = |span: &SpanIndex| {
-        matches!(
-            lens.part(*span),
-            Some(Part::Process | Part::Request | Part::Channel)
-        )
+/// The process that each measuring span drove: the one whose own spans or
+/// requests are below it; of several the first by name. `above` is the nearest
+/// measuring span above each span.
+fn driven(lens: &Lens<'_>, above: &[Option<SpanIndex>]) -> HashMap<SpanIndex, Symbol> {
+    let chain = &lens.model.chain;
+    // The agent is a process of its own below the daemon's spans; only spans that
+    // stand for the daemon tie it to an experiment.
+    let mut agent = lens.kinds(&chain.channel_agent);
+    agent.extend(lens.kinds(&chain.created_agent));
+    let below_agent = lens.nearest_above(&agent);
+    let stands_for_daemon = |span: &SpanIndex| {
+        let part = lens.part(*span);
+        matches!(part, Some(Part::Process | Part::Request | Part::Channel))
+            && !lens
+                .kind_of(*span)
+                .is_some_and(|kind| agent.contains(&kind))
+            && below_agent[span.0 as usize].is_none()
     };
-    for span in lens.data.indices().filter(relevant) {
-        let Some(process) = lens.resource_text(span, &lens.model.keys.process) else {
-            continue;
-        };
-        if found.contains_key(process) || !owns_process(lens, span) {
-            continue;
-        }
-        if let Some(above) = lens
-            .tree
-            .ancestors(span)
-            .find(|above| lens.kind_of(*above) == Some(measured))
-        {
-            found.insert(process, above);
+    let mut drivers: HashMap<Symbol, SpanIndex> = HashMap::new();
+    for span in lens.data.indices().filter(stands_for_daemon) {
+        if let (Some(process), Some(driver)) = (lens.process_of(span), above[span.0 as usize]) {
+            drivers.entry(process).or_insert(driver);
         }
     }
-    found
-}
-
-/// The agent is a process of its own below the daemon's spans; only spans that
-/// stand for the daemon tie it to an experiment.
-fn owns_process(lens: &Lens<'_>, span: SpanIndex) -> bool {
-    let chain = &lens.model.chain;
-    let agent = lens
-        .kinds(&chain.channel_agent)
-        .into_iter()
-        .chain(lens.kinds(&chain.created_agent));
-    let agent: BTreeSet<Kind> = agent.collect();
-    let is_agent = |span: SpanIndex| lens.kind_of(span).is_some_and(|kind| agent.contains(&kind));
-    !is_agent(span) && !lens.tree.ancestors(span).any(is_agent)
+    let name = |process: Symbol| lens.data.names.text(process);
+    let mut driven: HashMap<SpanIndex, Symbol> = HashMap::new();
+    for (process, driver) in drivers {
+        let first = driven.entry(driver).or_insert(process);
+        if name(process) < name(*first) {
+            *first = process;
+        }
+    }
+    driven
 }

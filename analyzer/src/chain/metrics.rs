@@ -27,33 +27,31 @@ pub enum Figure<'a> {
     Absent(Absence<'a>),
 }
 
-/// Why a figure cannot be had. Texts are the model's and the data's: there is
-/// one for each figure of each of thousands of runs.
+/// Why a figure cannot be had. It borrows from the model and the data, and is
+/// small: there is one for each figure of each of thousands of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence<'a> {
     /// The metric has no source in this run.
-    NoSource(&'a str),
+    NoSource(&'a String),
     /// No span of this kind, where the figure starts.
-    NoStart(&'a str),
+    NoStart(&'a String),
     /// No span of this kind, where it ends.
-    NoEnd(&'a str),
+    NoEnd(&'a String),
     /// The process part belongs to an earlier run.
     Shared,
     /// A resource attribute has another value.
     Resource {
-        /// The attribute.
-        key: &'a str,
+        /// The attribute, and the value that the figure needs.
+        rule: &'a ResourceCondition,
         /// Its value.
         found: &'a str,
-        /// The value that the figure needs.
-        wanted: &'a str,
     },
     /// A span of this kind has no such attribute.
-    NoAttribute(&'a str, &'a str),
+    NoAttribute(&'a String, &'a String),
     /// No client record.
     NoRecord,
     /// The record has nothing at this path.
-    NotInRecord(&'a str),
+    NotInRecord(&'a String),
 }
 
 impl std::fmt::Display for Absence<'_> {
@@ -63,9 +61,10 @@ impl std::fmt::Display for Absence<'_> {
             Self::NoStart(kind) => write!(f, "no `{kind}` span: no client measured this run"),
             Self::NoEnd(kind) => write!(f, "no `{kind}` span"),
             Self::Shared => f.write_str("the process had started before this run"),
-            Self::Resource { key, found, wanted } => write!(
+            Self::Resource { rule, found } => write!(
                 f,
-                "{key} is {found}, not {wanted}: the time before main is unknown"
+                "{} is {found}, not {}: the time before main is unknown",
+                rule.resource, rule.equals
             ),
             Self::NoAttribute(kind, key) => write!(f, "`{kind}` has no {key}"),
             Self::NoRecord => f.write_str("no client record joined to this run"),
@@ -160,11 +159,7 @@ fn between<'a>(
         let found = lens
             .resource_text(first, &rule.resource)
             .unwrap_or("absent");
-        return Figure::Absent(Absence::Resource {
-            key: &rule.resource,
-            found,
-            wanted: &rule.equals,
-        });
+        return Figure::Absent(Absence::Resource { rule, found });
     }
     if lens.data.span(last).status == Status::Error {
         return Figure::Failed;

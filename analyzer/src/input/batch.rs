@@ -1,12 +1,13 @@
 //! What has been read so far. Owns everything, so that batches may be filled
 //! apart from each other.
 
-use std::collections::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::problems::Problems;
+use crate::trace::attributes::Attributes;
 use crate::trace::dataset::Counts;
-use crate::trace::names::Names;
-use crate::trace::span::{Attributes, Resource, ResourceIndex, Span};
+use crate::trace::names::{Names, Symbol};
+use crate::trace::span::{Resource, ResourceIndex, Span, Value};
 
 use super::chrome::ChromeEvent;
 use super::client::ClientRecord;
@@ -38,10 +39,21 @@ pub struct Batch {
     pub counts: Counts,
     /// What was wrong.
     pub problems: Problems,
+    /// Room for the attributes of the span that is being read.
+    pub(super) held: Vec<(Symbol, Value)>,
     /// Resource used last: most lines of a file share it.
     last_resource: usize,
-    /// Resources by their hash.
-    by_hash: HashMap<u64, Vec<u32>>,
+    /// Places of the resources, to be found by what they are.
+    by_hash: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+/// What a [`Batch`] held at one time.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    spans: usize,
+    counted: u64,
+    resources: usize,
 }
 
 impl Batch {
@@ -51,6 +63,33 @@ impl Batch {
         let own = self.clients.len() + self.manifests.len() + self.documents + self.chrome.len();
         let counts = self.counts;
         counts.spans + counts.logs + counts.metrics + counts.profiles + own as u64
+    }
+
+    /// How much is there, for [`Batch::undo_to`].
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            spans: self.spans.len(),
+            counted: self.counts.spans,
+            resources: self.resources.len(),
+        }
+    }
+
+    /// Takes back the spans and resources that came after a mark; texts stay,
+    /// which nobody names any more.
+    pub(super) fn undo_to(&mut self, mark: Mark) {
+        self.spans.truncate(mark.spans);
+        self.counts.spans = mark.counted;
+        let known = |index: &mut u32| (*index as usize) < mark.resources;
+        if self.resources.len() > mark.resources {
+            self.by_hash.retain(known);
+            self.resources.truncate(mark.resources);
+        }
+        self.last_resource = 0;
+    }
+
+    /// Stands in a span until its resource has been read.
+    pub(super) fn no_resource() -> ResourceIndex {
+        ResourceIndex(u32::MAX)
     }
 
     /// The index of a resource with these attributes.
@@ -63,16 +102,19 @@ impl Batch {
     }
 
     fn find_or_add(&mut self, new: Resource) -> usize {
-        let same = self.by_hash.entry(new.hash()).or_default();
-        let known = same.iter().map(|index| *index as usize);
-        let found = known
-            .into_iter()
-            .find(|index| self.resources.get(*index) == Some(&new));
-        found.unwrap_or_else(|| {
-            let index = self.resources.len();
-            same.push(u32::try_from(index).unwrap_or(u32::MAX));
-            self.resources.push(new);
-            index
-        })
+        let hash = new.hash(&self.hasher);
+        let (resources, hasher) = (&self.resources, &self.hasher);
+        let same = |index: &u32| resources.get(*index as usize) == Some(&new);
+        if let Some(found) = self.by_hash.find(hash, same) {
+            return *found as usize;
+        }
+        let index = resources.len();
+        let short = u32::try_from(index).unwrap_or(u32::MAX);
+        self.by_hash.insert_unique(hash, short, |old| {
+            let old = resources.get(*old as usize);
+            old.map_or(0, |old| old.hash(hasher))
+        });
+        self.resources.push(new);
+        index
     }
 }

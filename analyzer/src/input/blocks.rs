@@ -8,6 +8,7 @@
 //! stream is left to be read in sequence.
 
 use std::io::{self, Read};
+use std::sync::{Arc, Mutex};
 
 use super::split::RECORD_MAX_BYTES;
 
@@ -37,6 +38,29 @@ pub struct Blocks<R> {
     at_end: bool,
     /// Usual size of a block.
     size: usize,
+    spare: Arc<Spare>,
+}
+
+/// Buffers of blocks that were read, to be filled again: fresh memory costs a
+/// page fault for every 4 KiB of a file.
+#[derive(Debug, Default)]
+pub struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    /// Gives a buffer back. Those that grew for one large record are let go.
+    pub fn give(&self, mut buffer: Vec<u8>) {
+        if let Ok(mut buffers) = self.0.lock()
+            && buffer.capacity() <= 2 * BLOCK_BYTES
+        {
+            buffer.clear();
+            buffers.push(buffer);
+        }
+    }
+
+    fn take(&self) -> Vec<u8> {
+        let found = self.0.lock().ok().and_then(|mut buffers| buffers.pop());
+        found.unwrap_or_default()
+    }
 }
 
 /// What comes next.
@@ -64,7 +88,13 @@ impl<R: Read> Blocks<R> {
             byte: 0,
             line: 1,
             at_end: false,
+            spare: Arc::default(),
         }
+    }
+
+    /// Where buffers of blocks go when they were read.
+    pub fn spare(&self) -> Arc<Spare> {
+        Arc::clone(&self.spare)
     }
 
     /// The next block.
@@ -80,7 +110,9 @@ impl<R: Read> Blocks<R> {
                 return Ok(self.hand_out(bytes));
             }
             if let Some(end) = last_border(&self.held) {
-                let rest = self.held.split_off(end);
+                let mut rest = self.spare.take();
+                rest.extend_from_slice(&self.held[end..]);
+                self.held.truncate(end);
                 let bytes = std::mem::replace(&mut self.held, rest);
                 return Ok(self.hand_out(bytes));
             }
@@ -116,6 +148,7 @@ impl<R: Read> Blocks<R> {
     /// Reads until `wanted` bytes are held or the stream ends.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         if self.held.len() < wanted && !self.at_end {
+            self.held.reserve(wanted - self.held.len());
             let missing = (wanted - self.held.len()) as u64;
             let read = self.reader.by_ref().take(missing);
             self.at_end = read_to(read, &mut self.held)? < missing;

@@ -14,13 +14,13 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::problems::{Code, Place};
+use crate::trace::attributes::Attributes;
 use crate::trace::names::Symbol;
-use crate::trace::span::{Attributes, ResourceIndex, Span, SpanId, Status, TraceId, Value};
+use crate::trace::span::{ResourceIndex, Span, SpanId, Status, TraceId, Value};
 use crate::units::{Interval, Timestamp};
 
 use super::batch::Batch;
 use super::lenient::{List, Pairs, Scalar, Text};
-use super::merge::retell;
 use super::record::parse;
 
 /// Where times of the format start: one second after the Unix epoch, because a
@@ -61,7 +61,7 @@ impl ChromeEvent {
         (self.process, self.thread) = (retold(self.process), retold(self.thread));
         self.id = self.id.map(retold);
         self.name = retold(self.name);
-        retell(&mut self.attributes, texts);
+        self.attributes.retell(texts);
         self
     }
 }
@@ -342,7 +342,7 @@ fn process_of(process: Symbol, batch: &mut Batch) -> ResourceIndex {
     let key = batch
         .names
         .intern(coldpath_trace_format::attributes::SERVICE_INSTANCE_ID);
-    batch.resource(Box::new([(key, Value::Text(process))]))
+    batch.resource(std::iter::once((key, Value::Text(process))).collect())
 }
 
 fn trace_id(pieces: &[Piece], batch: &Batch) -> TraceId {

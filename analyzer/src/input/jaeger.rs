@@ -11,9 +11,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::problems::{Code, Place};
-use crate::trace::span::{
-    Attributes, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value,
-};
+use crate::trace::attributes::Attributes;
+use crate::trace::span::{Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value};
 
 use super::batch::Batch;
 use super::lenient::{List, Pairs, Scalar, Text};
@@ -187,7 +186,7 @@ fn add_span(
         status: if failed { Status::Error } else { Status::Unset },
         message: None,
         interval,
-        attributes: attributes.into(),
+        attributes: attributes.into_iter().collect(),
         extra: Extra::of(Vec::new(), links),
         resource,
     });

@@ -11,8 +11,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::problems::Place;
+use crate::trace::attributes::Attributes;
 use crate::trace::names::Names;
-use crate::trace::span::{Attributes, Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
+use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
 
 use super::batch::Batch;
 use super::lenient::{Id, List, Pairs, Scalar, Text};

@@ -1,10 +1,11 @@
 //! `measure`'s manifest: what it says of the host and the schedule, for the
-//! report's provenance. Nothing of it enters a figure.
+//! report's provenance, and the order of its arms, for the report's cohorts.
+//! Nothing of it enters a figure.
 
 use serde::Deserialize;
 
 use super::batch::Batch;
-use super::lenient::Scalar;
+use super::lenient::{List, Scalar};
 use super::record::parse;
 
 /// Value of `schema` in a manifest.
@@ -21,6 +22,8 @@ pub struct Manifest {
     pub boot_id: Option<String>,
     /// Seed of the schedule.
     pub seed: Option<String>,
+    /// Names of the arms, in the order in which they were given.
+    pub arms: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -30,6 +33,15 @@ struct Raw<'a> {
     host: Option<RawHost<'a>>,
     #[serde(default)]
     seed: Scalar<'a>,
+    #[serde(default)]
+    arms: List<RawArm<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct RawArm<'a> {
+    #[serde(default)]
+    name: Scalar<'a>,
 }
 
 #[derive(Deserialize)]
@@ -53,6 +65,12 @@ pub fn read(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
     let raw: Raw<'_> = parse(bytes)?;
     let mut manifest = Manifest {
         seed: words(&raw.seed),
+        arms: raw
+            .arms
+            .0
+            .iter()
+            .filter_map(|arm| words(&arm.name))
+            .collect(),
         ..Manifest::default()
     };
     if let Some(host) = raw.host {

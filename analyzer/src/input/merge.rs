@@ -6,7 +6,7 @@
 
 use crate::trace::dataset::Counts;
 use crate::trace::names::{Names, Symbol};
-use crate::trace::span::{Attributes, ResourceIndex, Value};
+use crate::trace::span::ResourceIndex;
 
 use super::batch::Batch;
 
@@ -25,7 +25,7 @@ impl Batch {
         let retold = |symbol: Symbol| texts[symbol.place()];
         let mut resources = Vec::with_capacity(other.resources.len());
         for mut resource in other.resources {
-            retell(&mut resource.attributes, &texts);
+            resource.attributes.retell(&texts);
             resources.push(self.resource(resource.attributes));
         }
         self.spans.reserve_exact(other.spans.len());
@@ -39,10 +39,10 @@ impl Batch {
             span.message = span.message.map(retold);
             let ResourceIndex(resource) = span.resource;
             span.resource = resources[resource as usize];
-            retell(&mut span.attributes, &texts);
+            span.attributes.retell(&texts);
             for event in span.extra.iter_mut().flat_map(|extra| &mut extra.events) {
                 event.name = retold(event.name);
-                retell(&mut event.attributes, &texts);
+                event.attributes.retell(&texts);
             }
             self.spans.push(span);
         }
@@ -55,16 +55,6 @@ impl Batch {
         self.documents += other.documents;
         self.counts = sum(self.counts, other.counts);
         self.problems.merge(other.problems);
-    }
-}
-
-/// Replaces symbols by those of the other collection.
-pub(super) fn retell(attributes: &mut Attributes, texts: &[Symbol]) {
-    for (key, value) in attributes {
-        *key = texts[key.place()];
-        if let Value::Text(text) = value {
-            *text = texts[text.place()];
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod batch;
 pub mod blocks;
+pub mod canonical;
 pub mod chrome;
 pub mod client;
 pub mod decode;
@@ -23,15 +24,15 @@ pub mod sources;
 pub mod split;
 
 use std::io::Read;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 
 use sha2::{Digest, Sha256};
 
 use crate::problems::{Code, Place};
 use batch::Batch;
-use blocks::{Block, Blocks, Next};
+use blocks::{Block, Blocks, Next, Spare};
 use sources::{Source, SourceError};
 use split::{Piece, Splitter};
 
@@ -48,8 +49,18 @@ pub struct InputFile {
     pub name: String,
     /// Bytes as they stand on disk.
     pub bytes: u64,
-    /// SHA-256 of those bytes, lower-case hex.
-    pub sha256: String,
+    /// SHA-256 of those bytes, lower-case hex, where it was asked for.
+    pub sha256: Option<String>,
+}
+
+/// Whether the checksum of each file is taken: at 2 GB/s it costs as much as a
+/// third of the parsing, and only some reports show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksums {
+    /// It is.
+    Taken,
+    /// It is not.
+    Left,
 }
 
 /// Reads every source into one batch.
@@ -60,6 +71,7 @@ pub struct InputFile {
 pub fn read_all(
     sources: &[Source],
     stdin: &mut dyn Read,
+    checksums: Checksums,
 ) -> Result<(Vec<InputFile>, Batch), SourceError> {
     let mut batch = Batch::default();
     let mut files = Vec::new();
@@ -68,7 +80,7 @@ pub fn read_all(
         let problems = std::mem::take(&mut batch.problems);
         let before = batch.holdings();
         files.push(source.with_bytes(stdin, |name, reader| {
-            read_one(name, index, reader, &mut batch)
+            read_one(name, index, reader, checksums, &mut batch)
         })?);
         let own = std::mem::replace(&mut batch.problems, problems);
         if matches!(source, Source::Listed(_))
@@ -107,11 +119,12 @@ fn read_one(
     name: &str,
     file: u32,
     reader: &mut dyn Read,
+    checksums: Checksums,
     batch: &mut Batch,
 ) -> Result<InputFile, SourceError> {
     let mut hashed = Hashed {
         inner: reader,
-        hash: Sha256::new(),
+        hash: (checksums == Checksums::Taken).then(Sha256::new),
         bytes: 0,
     };
     let unreadable = |source| SourceError::Unreadable {
@@ -138,7 +151,7 @@ fn read_one(
     Ok(InputFile {
         name: name.to_owned(),
         bytes: hashed.bytes,
-        sha256: format!("{:x}", hashed.hash.finalize()),
+        sha256: hashed.hash.map(|hash| format!("{:x}", hash.finalize())),
     })
 }
 
@@ -176,7 +189,7 @@ pub fn read_in_sequence(
     reader: &mut dyn Read,
     batch: &mut Batch,
 ) -> std::io::Result<()> {
-    if !read_pieces(file, Splitter::new(reader), batch)? {
+    if !read_pieces(file, &mut Splitter::new(reader), batch)? {
         add_empty(file, batch);
     }
     Ok(())
@@ -196,7 +209,7 @@ fn read_from(
         }
     };
     if blocks.is_done() {
-        read_block(file, first, batch);
+        read_block(file, first, &blocks.spare(), batch);
         Ok(())
     } else {
         read_on_threads(file, first, blocks, batch)
@@ -210,16 +223,23 @@ fn read_on_threads(
     mut blocks: Blocks<&mut dyn Read>,
     batch: &mut Batch,
 ) -> std::io::Result<()> {
+    let spare = blocks.spare();
     let (sender, receiver) = sync_channel(READERS * 2);
-    let receiver = Mutex::new(receiver);
+    // Readers own the receiver: when the last of them ends, be it in a panic,
+    // sending ends too.
+    let receiver = Arc::new(Mutex::new(receiver));
     let (outcome, batches) = thread::scope(|scope| {
-        let work = || read_received(file, &receiver);
-        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let start = |_| {
+            let (receiver, spare) = (Arc::clone(&receiver), Arc::clone(&spare));
+            let work = move || read_received(file, &receiver, &spare);
+            thread::Builder::new().spawn_scoped(scope, work).ok()
+        };
         let readers: Vec<_> = (0..READERS).filter_map(start).collect();
+        drop(receiver);
         // Where the system has no thread to give, this one reads.
         let outcome = if readers.is_empty() {
             each_block(first, &mut blocks, |block| {
-                read_block(file, block, batch);
+                read_block(file, block, &spare, batch);
                 true
             })
         } else {
@@ -259,37 +279,38 @@ fn each_block(
 }
 
 /// Reads blocks until no more come.
-fn read_received(file: u32, receiver: &Mutex<Receiver<Block>>) -> Batch {
+fn read_received(file: u32, receiver: &Mutex<Receiver<Block>>, spare: &Spare) -> Batch {
     let mut batch = Batch::default();
     loop {
         let next = receiver.lock().map(|receiver| receiver.recv());
         match next {
-            Ok(Ok(block)) => read_block(file, block, &mut batch),
+            Ok(Ok(block)) => read_block(file, block, spare, &mut batch),
             _ => return batch,
         }
     }
 }
 
-fn read_block(file: u32, block: Block, batch: &mut Batch) {
-    let splitter = Splitter::over(block.bytes, block.byte, block.line);
+fn read_block(file: u32, block: Block, spare: &Spare, batch: &mut Batch) {
+    let mut splitter = Splitter::over(block.bytes, block.byte, block.line);
     // Reading from memory cannot fail.
-    if let Ok(false) = read_pieces(file, splitter, batch)
+    if let Ok(false) = read_pieces(file, &mut splitter, batch)
         && block.byte == 0
     {
         add_empty(file, batch);
     }
+    spare.give(splitter.into_buffer());
 }
 
 /// Reads what has no places to cut, in sequence.
 fn read_rest(file: u32, blocks: Blocks<&mut dyn Read>, batch: &mut Batch) -> std::io::Result<()> {
     let (reader, byte, line) = blocks.into_rest();
-    read_pieces(file, Splitter::resume(reader, byte, line), batch).map(|_| ())
+    read_pieces(file, &mut Splitter::resume(reader, byte, line), batch).map(|_| ())
 }
 
 /// Reads every piece of a splitter; whether there was any.
 fn read_pieces<R: Read>(
     file: u32,
-    mut splitter: Splitter<R>,
+    splitter: &mut Splitter<R>,
     batch: &mut Batch,
 ) -> std::io::Result<bool> {
     let mut any = false;
@@ -338,17 +359,19 @@ fn add_empty(file: u32, batch: &mut Batch) {
         .add(Code::EmptyFile, Some(place), "the file holds no record");
 }
 
-/// A reader that hashes and counts what passes.
+/// A reader that counts what passes, and hashes it where that is wanted.
 struct Hashed<'a> {
     inner: &'a mut dyn Read,
-    hash: Sha256,
+    hash: Option<Sha256>,
     bytes: u64,
 }
 
 impl Read for Hashed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.hash.update(&buffer[..count]);
+        if let Some(hash) = &mut self.hash {
+            hash.update(&buffer[..count]);
+        }
         self.bytes += count as u64;
         Ok(count)
     }

@@ -8,10 +8,9 @@
 use serde::Deserialize;
 
 use crate::problems::{Code, Place};
+use crate::trace::attributes::Attributes;
 use crate::trace::names::{Names, Symbol};
-use crate::trace::span::{
-    Attributes, Event, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value,
-};
+use crate::trace::span::{Event, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value};
 use crate::units::{Interval, Timestamp};
 
 use super::batch::Batch;
@@ -338,7 +337,7 @@ fn keep_attributes(list: Vec<KeyValue<'_>>, place: Place, batch: &mut Batch) -> 
         };
         kept.push((batch.names.intern(&pair.key.0), value));
     }
-    kept.into_boxed_slice()
+    kept.into_iter().collect()
 }
 
 fn keep_value(value: AnyValue<'_>, names: &mut Names) -> Result<Value, &'static str> {

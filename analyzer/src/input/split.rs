@@ -119,6 +119,11 @@ impl<R: Read> Splitter<R> {
         }
     }
 
+    /// The buffer, when nothing more is wanted of it.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     /// The line that starts here, when it is all there and opens and closes with
     /// braces: most likely one whole value. Nothing is passed over yet.
     #[must_use]

@@ -5,12 +5,13 @@
 mod nesting;
 mod traces;
 
-use std::collections::{BTreeMap, BTreeSet};
+use hashbrown::HashMap;
 
 use crate::model::chain_rules::Closing;
 use crate::model::lens::Lens;
 use crate::problems::{Code, Problems};
-use crate::trace::span::{Resource, Value, attribute};
+use crate::trace::names::Symbol;
+use crate::trace::span::Value;
 
 /// Problems of the data as the model sees it.
 #[must_use]
@@ -45,38 +46,57 @@ fn orphans(lens: &Lens<'_>, problems: &mut Problems) {
 /// What is known of one process from all of its resources.
 #[derive(Default)]
 struct Process {
-    name: String,
-    versions: BTreeSet<i64>,
+    name: Option<Symbol>,
+    foreign: bool,
     closed: bool,
     dropped: i64,
     rejected: i64,
 }
 
+impl Process {
+    /// Whether there is nothing to say about it.
+    fn is_sound(&self) -> bool {
+        self.closed && self.dropped <= 0 && self.rejected <= 0 && !self.foreign
+    }
+}
+
 fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
-    let mut found: BTreeMap<&str, Process> = BTreeMap::new();
+    let names = &lens.data.names;
+    let find = |key: &str| names.find(key);
+    let keys = (
+        find(&closing.version),
+        find(&lens.model.keys.process),
+        find(&closing.r#final),
+        find(&closing.dropped),
+        find(&closing.rejected),
+        find(coldpath_trace_format::attributes::SERVICE_NAME),
+    );
+    let mut found: HashMap<Symbol, Process> = HashMap::new();
     for resource in &lens.data.resources {
-        let text = |key: &str| value(lens, resource, key).and_then(|value| lens.data.text(value));
-        let number = |key: &str| value(lens, resource, key).and_then(Value::integer);
-        let (Some(version), Some(id)) = (number(&closing.version), text(&lens.model.keys.process))
-        else {
+        let value = |key: Option<Symbol>| resource.attributes.get(key?);
+        let number = |key| value(key).and_then(Value::integer);
+        let (Some(version), Some(Value::Text(id))) = (number(keys.0), value(keys.1)) else {
             continue;
         };
         let process = found.entry(id).or_default();
-        process.versions.insert(version);
-        process.closed |= value(lens, resource, &closing.r#final) == Some(Value::Bool(true));
-        process.dropped = process.dropped.max(number(&closing.dropped).unwrap_or(0));
-        process.rejected = process.rejected.max(number(&closing.rejected).unwrap_or(0));
-        if let Some(name) = text(coldpath_trace_format::attributes::SERVICE_NAME) {
-            name.clone_into(&mut process.name);
+        process.foreign |= version != closing.supported;
+        process.closed |= value(keys.2) == Some(Value::Bool(true));
+        process.dropped = process.dropped.max(number(keys.3).unwrap_or(0));
+        process.rejected = process.rejected.max(number(keys.4).unwrap_or(0));
+        if let Some(Value::Text(name)) = value(keys.5) {
+            process.name = Some(name);
         }
     }
+    let mut found: Vec<(&str, Process)> = found
+        .into_iter()
+        .filter(|(_, process)| !process.is_sound())
+        .map(|(id, process)| (names.text(id), process))
+        .collect();
+    found.sort_by_key(|(id, _)| *id);
     for (id, process) in found {
-        let who = format!("{} {id}", process.name);
-        if process
-            .versions
-            .iter()
-            .any(|version| *version != closing.supported)
-        {
+        let name = process.name.map_or("", |name| names.text(name));
+        let who = format!("{name} {id}");
+        if process.foreign {
             let reason = format!(
                 "{who} wrote another version of the trace contract than {}",
                 closing.supported
@@ -94,7 +114,10 @@ fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
             problems.add(
                 Code::DroppedSpans,
                 None,
-                format!("{who} dropped {} spans", process.dropped),
+                match process.dropped {
+                    1 => format!("{who} dropped 1 span"),
+                    dropped => format!("{who} dropped {dropped} spans"),
+                },
             );
         }
         if process.rejected > 0 {
@@ -105,8 +128,4 @@ fn processes(lens: &Lens<'_>, closing: &Closing, problems: &mut Problems) {
             );
         }
     }
-}
-
-fn value(lens: &Lens<'_>, resource: &Resource, key: &str) -> Option<Value> {
-    attribute(&resource.attributes, lens.data.names.find(key)?)
 }

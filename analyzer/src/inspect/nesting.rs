@@ -6,7 +6,7 @@
 //! (child end − parent end) and (child start − parent start); what all pairs of
 //! two processes allow is reported, and no span is moved.
 
-use std::collections::BTreeMap;
+use hashbrown::HashMap;
 
 use crate::model::lens::Lens;
 use crate::problems::{Code, Problems};
@@ -18,47 +18,82 @@ use crate::units::{Nanos, difference};
 struct Offset {
     low: Nanos,
     high: Nanos,
-    pairs: u64,
     quantum: Nanos,
     example: SpanIndex,
 }
 
+impl Offset {
+    /// Whether equal clocks explain all pairs.
+    fn is_possible(&self) -> bool {
+        self.low.0 <= self.quantum.0 && self.high.0 >= -self.quantum.0
+    }
+
+    /// Leaves what both allow.
+    fn narrow(&mut self, other: &Self) {
+        self.low = self.low.max(other.low);
+        self.high = self.high.min(other.high);
+        self.quantum = self.quantum.max(other.quantum);
+    }
+}
+
+/// A child that is said to run within its parent.
+struct Pair {
+    child: SpanIndex,
+    parent: SpanIndex,
+    offset: Offset,
+}
+
 /// Looks at every child that is said to run within its parent.
 pub(super) fn nesting(lens: &Lens<'_>, problems: &mut Problems) {
-    let mut offsets: BTreeMap<(u32, u32), Offset> = BTreeMap::new();
-    for child in lens.data.indices() {
-        let Some(parent) = lens.tree.parent(child) else {
-            continue;
-        };
-        if !is_within(lens, child) {
-            continue;
+    let resource = |span: SpanIndex| lens.data.span(span).resource;
+    let of = |pair: &Pair| (resource(pair.parent).0, resource(pair.child).0);
+    // Processes of which each pair fits by itself have nothing to say.
+    let mut odd: HashMap<(u32, u32), Option<Offset>> = HashMap::new();
+    for pair in pairs(lens).filter(|pair| !pair.offset.is_possible()) {
+        if resource(pair.child) == resource(pair.parent) {
+            impossible(lens, pair.child, pair.parent, problems);
+        } else {
+            odd.insert(of(&pair), None);
         }
-        let (inner, outer) = (lens.data.span(child), lens.data.span(parent));
-        let low = difference(inner.interval.end(), outer.interval.end());
-        let high = difference(inner.start(), outer.start());
-        let quantum = lens.quantum(child).max(lens.quantum(parent));
-        if inner.resource == outer.resource {
-            if low > quantum || high.0 < -quantum.0 {
-                impossible(lens, child, parent, problems);
-            }
-            continue;
-        }
-        let pair = (outer.resource.0, inner.resource.0);
-        let offset = offsets.entry(pair).or_insert(Offset {
-            low,
-            high,
-            pairs: 0,
-            quantum,
-            example: child,
-        });
-        offset.low = offset.low.max(low);
-        offset.high = offset.high.min(high);
-        offset.quantum = offset.quantum.max(quantum);
-        offset.pairs += 1;
     }
-    for offset in offsets.values() {
+    if odd.is_empty() {
+        return;
+    }
+    for pair in pairs(lens) {
+        if let Some(known) = odd.get_mut(&of(&pair)) {
+            match known {
+                Some(offset) => offset.narrow(&pair.offset),
+                None => *known = Some(pair.offset),
+            }
+        }
+    }
+    let mut offsets: Vec<Offset> = odd.into_values().flatten().collect();
+    offsets.retain(|offset| !offset.is_possible());
+    // Numbers of resources are those of reading; spans have an order.
+    offsets.sort_by_key(|offset| offset.example);
+    for offset in &offsets {
         different_clocks(lens, offset, problems);
     }
+}
+
+/// Every child that is said to run within its parent, in canonical order.
+fn pairs<'l>(lens: &'l Lens<'_>) -> impl Iterator<Item = Pair> + 'l {
+    let children = lens.data.indices().filter(|child| is_within(lens, *child));
+    children.filter_map(|child| {
+        let parent = lens.tree.parent(child)?;
+        let (inner, outer) = (lens.data.span(child), lens.data.span(parent));
+        let offset = Offset {
+            low: difference(inner.interval.end(), outer.interval.end()),
+            high: difference(inner.start(), outer.start()),
+            quantum: lens.quantum(child).max(lens.quantum(parent)),
+            example: child,
+        };
+        Some(Pair {
+            child,
+            parent,
+            offset,
+        })
+    })
 }
 
 /// Whether parent means containment for this span. A failed one may have been
@@ -80,10 +115,6 @@ fn impossible(lens: &Lens<'_>, child: SpanIndex, parent: SpanIndex, problems: &m
 
 fn different_clocks(lens: &Lens<'_>, offset: &Offset, problems: &mut Problems) {
     let (low, high) = (offset.low, offset.high);
-    let possible = low.0 <= offset.quantum.0 && high.0 >= -offset.quantum.0;
-    if possible {
-        return;
-    }
     let name = lens.data.names.text(lens.data.span(offset.example).name);
     let reason = if low <= high {
         let (side, least, most) = if low.0 > 0 {

@@ -1,6 +1,6 @@
 //! Traces as wholes: ids that were cut, and roots that should be one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::model::lens::Lens;
@@ -13,14 +13,15 @@ const UPPER_HALF: usize = 8;
 /// 64-bit trace ids; where one is the lower half of another, that is suggested
 /// and nothing is merged.
 pub(super) fn short_ids(lens: &Lens<'_>, problems: &mut Problems) {
-    let traces: BTreeSet<TraceId> = lens.data.spans.iter().map(|span| span.trace).collect();
+    // Spans stand by trace, so that equal ids are neighbours.
+    let traces = || lens.data.spans.iter().map(|span| &span.trace);
     let is_short = |trace: &&TraceId| trace.0[..UPPER_HALF] == [0; UPPER_HALF];
-    let short: Vec<&TraceId> = traces.iter().filter(is_short).collect();
+    let mut short: Vec<&TraceId> = traces().filter(is_short).collect();
+    short.dedup();
     if short.is_empty() {
         return;
     }
-    let by_lower_half: BTreeMap<&[u8], &TraceId> = traces
-        .iter()
+    let by_lower_half: BTreeMap<&[u8], &TraceId> = traces()
         .filter(|trace| !is_short(trace))
         .map(|trace| (&trace.0[UPPER_HALF..], trace))
         .collect();

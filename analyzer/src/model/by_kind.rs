@@ -14,21 +14,22 @@ pub struct ByKind {
 }
 
 impl ByKind {
-    /// Groups spans; of those of one kind the order stays.
+    /// Groups spans that come sorted by kind; of those of one kind the order stays.
     #[must_use]
-    pub fn new(mut spans: Vec<(Kind, SpanIndex)>) -> Self {
-        spans.sort_by_key(|(kind, _)| *kind);
-        let mut groups: Vec<(Kind, u32)> = Vec::new();
-        for (place, (kind, _)) in spans.iter().enumerate() {
-            let end = u32::try_from(place + 1).unwrap_or(u32::MAX);
+    pub fn new(sorted: impl Iterator<Item = (Kind, SpanIndex)>) -> Self {
+        let mut groups: Vec<(Kind, u32)> = Vec::with_capacity(sorted.size_hint().0);
+        let mut spans = Vec::with_capacity(sorted.size_hint().0);
+        for (kind, span) in sorted {
+            spans.push(span);
+            let end = u32::try_from(spans.len()).unwrap_or(u32::MAX);
             match groups.last_mut() {
-                Some((last, old)) if last == kind => *old = end,
-                _ => groups.push((*kind, end)),
+                Some((last, old)) if *last == kind => *old = end,
+                _ => groups.push((kind, end)),
             }
         }
         Self {
             groups: groups.into(),
-            spans: spans.into_iter().map(|(_, span)| span).collect(),
+            spans: spans.into(),
         }
     }
 

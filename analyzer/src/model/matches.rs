@@ -113,7 +113,7 @@ fn attributes(lens: &Lens<'_>) -> Vec<(String, u64)> {
         };
         let spans = lens.data.spans.iter().filter(|span| {
             let mut keys = span.attributes.iter();
-            keys.any(|(key, _)| fits(lens.data.names.text(*key)))
+            keys.any(|(key, _)| fits(lens.data.names.text(key)))
         });
         (format!("{prefix}…{suffix}"), spans.count() as u64)
     };

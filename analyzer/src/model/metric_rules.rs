@@ -84,6 +84,21 @@ pub struct CovariateRule {
     pub record: Option<String>,
     /// Path of a value to divide by, which makes an amount a rate.
     pub per: Option<String>,
+    /// In which direction it can make a run slow.
+    #[serde(default)]
+    pub slow_when: SlowWhen,
+}
+
+/// In which direction a covariate can make a run slow. A relation the other way
+/// round explains no slow run.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowWhen {
+    /// When there is much of it, such as load.
+    #[default]
+    High,
+    /// When there is little of it, such as a processor's frequency.
+    Low,
 }
 
 /// What a covariate can say.
@@ -163,7 +178,7 @@ pub enum MetricSource {
 }
 
 /// A resource attribute and its value.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceCondition {
     /// The attribute.

@@ -223,11 +223,9 @@ impl Model {
         }
         let known = |name: &String| model.windows.iter().any(|window| window.name == *name);
         let windows = model.groups.iter().map(|group| &group.window);
+        let drills = model.drill_through.iter();
         let windows = windows.chain(
-            model
-                .drill_through
-                .iter()
-                .flat_map(|drill| [&drill.window, &drill.phases]),
+            drills.flat_map(|drill| std::iter::once(&drill.window).chain(drill.phases.names())),
         );
         if let Some(window) = windows.into_iter().find(|name| !known(name)) {
             return Err(invalid(format!(

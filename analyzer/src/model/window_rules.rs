@@ -166,8 +166,29 @@ pub struct DrillRule {
     pub stage: String,
     /// Kind of the span that explains it.
     pub explained_by: String,
-    /// Window whose stages are laid over it.
-    pub phases: String,
+    /// Window whose stages are laid over it, or several.
+    pub phases: Windows,
+}
+
+/// One window or several, by name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Windows {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+impl Windows {
+    /// Their names.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
+    }
 }
 
 impl StageRule {

@@ -2,23 +2,26 @@
 //! statistics meet. Pure.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::breakdown::client::{self, client_window};
+use crate::breakdown::store::{WindowStore, WindowView};
 use crate::breakdown::windows::{RunWindow, windows as run_windows};
 use crate::chain::clients::{self, Concurrent};
 use crate::chain::metrics::{Figure, figure};
 use crate::chain::{ChainState, Run};
+use crate::halves::{each, halves};
 use crate::input::InputFile;
 use crate::model::lens::Lens;
+use crate::model::metric_rules::MetricRule;
 use crate::model::window_rules::Unit;
 use crate::problems::Problems;
 use crate::stats::quantile::Definition;
 use crate::units::Nanos;
 
-use super::cohorts::{self, Table};
 use super::{
-    Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA,
-    covariates, explain, findings, paths, provenance, summary, windows,
+    Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
+    comparisons, covariates, explain, findings, paths, provenance, summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -45,7 +48,9 @@ pub(super) struct Row<'a> {
     pub(super) run: &'a Run<'a>,
     /// The run as each further cold request alone would have made it.
     others: Vec<Run<'a>>,
-    pub(super) windows: Vec<RunWindow<'a>>,
+    store: &'a WindowStore<'a>,
+    /// Places of its windows in the store.
+    windows: Range<usize>,
     pub(super) figures: Vec<Figure<'a>>,
     /// Column of the latency that stages are correlated with.
     latency: Option<usize>,
@@ -53,17 +58,23 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// The windows of this name: one, or one for each cold request.
-    pub(super) fn all<'r, 'n>(
-        &'r self,
+    pub(super) fn all<'n>(
+        &self,
         name: &'n str,
-    ) -> impl Iterator<Item = &'r RunWindow<'a>> + use<'r, 'n, 'a> {
-        self.windows
-            .iter()
-            .filter(move |window| window.name == name)
+    ) -> impl Iterator<Item = WindowView<'a>> + use<'n, 'a> {
+        let store = self.store;
+        let windows = self.windows.clone().map(|place| store.window(place));
+        windows.filter(move |window| window.name == name)
+    }
+
+    /// All windows, in the model's order, the client's last.
+    pub(super) fn windows(&self) -> impl Iterator<Item = WindowView<'a>> + use<'a> {
+        let store = self.store;
+        self.windows.clone().map(|place| store.window(place))
     }
 
     /// The window of this name of one cold request; what all share, for each.
-    pub(super) fn window(&self, name: &str, request: usize) -> Option<&RunWindow<'a>> {
+    pub(super) fn window(&self, name: &str, request: usize) -> Option<WindowView<'a>> {
         let of = |wanted: usize| self.all(name).find(|window| window.request == wanted);
         of(request).or_else(|| of(1))
     }
@@ -104,10 +115,18 @@ pub fn build(
 ) -> Report {
     let mut problems = read.problems;
     let counted: Vec<&Run<'_>> = runs.iter().filter(|run| !run.warmup).collect();
-    let rows: Vec<Row<'_>> = counted
-        .iter()
-        .map(|run| row(lens, run, &mut problems))
-        .collect();
+    let parts = halves(&counted, counted.len(), |runs| windows_of_all(lens, runs));
+    for part in &parts {
+        problems.merge(part.problems.clone());
+    }
+    let places = parts.iter().flat_map(|part| {
+        let own = part.places.iter().cloned();
+        own.map(|windows| (&part.store, windows))
+    });
+    let drafts: Vec<_> = counted.iter().zip(places).collect();
+    let rows: Vec<Row<'_>> = each(&drafts, drafts.len(), |(run, (store, windows))| {
+        row(lens, run, store, windows.clone())
+    });
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
     let windows = windows::window_reports(lens, &complete, definition);
     let measured: Vec<&Row<'_>> = rows
@@ -115,24 +134,14 @@ pub fn build(
         .filter(|row| row.run.failure.is_none())
         .collect();
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
-    let mut metrics: Vec<_> = lens
-        .model
-        .metrics
-        .iter()
-        .enumerate()
-        .map(|(column, rule)| {
-            let figures: Vec<_> = rows.iter().map(|row| row.figures[column]).collect();
-            summary::metric(&rule.name, rule.unit, &figures, definition)
-        })
-        .collect();
+    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
+    let mut metrics = each(&columns, rows.len(), |(column, rule)| {
+        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
+        summary::metric(&rule.name, rule.unit, &figures, definition)
+    });
     metrics.push(summary::failure_rate(failed, counted.len()));
-    let table = Table {
-        runs: counted.clone(),
-        figures: rows.iter().map(|row| row.figures.as_slice()).collect(),
-        rules: &lens.model.metrics,
-    };
-    let cohorts = cohorts::cohorts(&table, definition);
-    let comparisons = cohorts::comparisons(&table, &cohorts);
+    let cohorts = cohorts::cohorts(lens, &rows, definition);
+    let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
     let mut report = Report {
         schema: SCHEMA,
         provenance: provenance::provenance(lens, read.command, read.files),
@@ -178,7 +187,54 @@ fn latency_column(lens: &Lens<'_>) -> Option<usize> {
         .position(|rule| rule.name == *latency)
 }
 
-fn row<'a>(lens: &Lens<'a>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a> {
+/// Everything computed of one run, its windows being in the store.
+fn row<'a>(
+    lens: &Lens<'a>,
+    run: &'a Run<'a>,
+    store: &'a WindowStore<'a>,
+    windows: Range<usize>,
+) -> Row<'a> {
+    let cold = run.cold_requests(lens);
+    let others = cold.iter().skip(1).map(|request| run.with_only(request));
+    let figures = lens
+        .model
+        .metrics
+        .iter()
+        .map(|rule| figure(lens, run, rule))
+        .collect();
+    Row {
+        run,
+        others: others.collect(),
+        store,
+        windows,
+        figures,
+        latency: latency_column(lens),
+    }
+}
+
+/// The windows of some runs.
+struct Windows<'a> {
+    store: WindowStore<'a>,
+    /// Where those of each run are.
+    places: Vec<Range<usize>>,
+    problems: Problems,
+}
+
+fn windows_of_all<'a>(lens: &Lens<'a>, runs: &[&Run<'_>]) -> Windows<'a> {
+    let (mut store, mut problems) = (WindowStore::default(), Problems::default());
+    let places = runs
+        .iter()
+        .map(|run| store.take(windows_of(lens, run, &mut problems)))
+        .collect();
+    Windows {
+        store,
+        places,
+        problems,
+    }
+}
+
+/// The windows of a run, those of its client last.
+fn windows_of<'a>(lens: &Lens<'a>, run: &Run<'_>, problems: &mut Problems) -> Vec<RunWindow<'a>> {
     let mut found = if run.chain == ChainState::NotTraced {
         Vec::new()
     } else {
@@ -201,20 +257,7 @@ fn row<'a>(lens: &Lens<'a>, run: &'a Run<'a>, problems: &mut Problems) -> Row<'a
             found.push(window);
         }
     }
-    let others = cold.iter().skip(1).map(|request| run.with_only(request));
-    let figures = lens
-        .model
-        .metrics
-        .iter()
-        .map(|rule| figure(lens, run, rule))
-        .collect();
-    Row {
-        run,
-        others: others.collect(),
-        windows: found,
-        figures,
-        latency: latency_column(lens),
-    }
+    found
 }
 
 fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items) -> Runs {
@@ -249,7 +292,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items
 }
 
 fn run_report(lens: &Lens<'_>, row: &Row<'_>) -> RunReport {
-    let windows = row.windows.iter().map(|window| RunWindowReport {
+    let windows = row.windows().map(|window| RunWindowReport {
         name: window.name.to_owned(),
         request: window.request,
         total_ns: window.interval.length().0,

@@ -1,21 +1,39 @@
-//! Cohorts beside each other, and compared in pairs.
+//! Cohorts beside each other, each with its own metrics and breakdown.
 //!
-//! Nothing is pooled: each cohort has its own metrics. Two cohorts are compared
-//! run by run within the pairs that the experiment made; runs without a partner
-//! are left out of the comparison and stay in their cohort's metrics.
+//! Nothing is pooled here. How two cohorts differ is said in
+//! [`comparisons`](super::comparisons).
 
 use std::collections::BTreeMap;
 
-use crate::chain::Run;
-use crate::chain::metrics::Figure;
-use crate::model::metric_rules::MetricRule;
-use crate::model::window_rules::Unit;
-use crate::stats::Undefined;
-use crate::stats::hodges_lehmann::{Shift, ratio, shift};
-use crate::stats::quantile::Definition;
-use crate::units::Nanos;
+use serde::Serialize;
 
-use super::{Amount, CohortReport, Comparison, ShiftReport, millionth, summary};
+use crate::chain::metrics::Figure;
+use crate::input::manifest::Manifest;
+use crate::model::lens::Lens;
+use crate::stats::quantile::Definition;
+
+use super::build::Row;
+use super::explain::{self, DrillReport, GroupReport};
+use super::stages::WindowReport;
+use super::summary::{self, MetricReport};
+use super::windows;
+
+/// One cohort.
+#[derive(Clone, Debug, Serialize)]
+pub struct CohortReport {
+    /// Name.
+    pub name: String,
+    /// Its runs.
+    pub n: usize,
+    /// Its metrics.
+    pub metrics: Vec<MetricReport>,
+    /// Its windows, over its complete runs.
+    pub windows: Vec<WindowReport>,
+    /// Its stages that another window explains.
+    pub drill_through: Vec<DrillReport>,
+    /// Its named sums of stages.
+    pub groups: Vec<GroupReport>,
+}
 
 /// Name by which an experiment calls its control arm.
 const CONTROL: &str = "control";
@@ -28,149 +46,124 @@ fn is_control(cohort: &str) -> bool {
         .any(|part| part == CONTROL)
 }
 
-/// Runs with their figures, one row a run, one figure a metric.
-pub struct Table<'a> {
-    /// The runs that count, warm-ups excluded.
-    pub runs: Vec<&'a Run<'a>>,
-    /// Figures of each run, in the order of `rules`.
-    pub figures: Vec<&'a [Figure<'a>]>,
-    /// The metrics.
-    pub rules: &'a [MetricRule],
+/// Where a cohort stands: those named `control` first, then in the order of the
+/// experiment's arms, then by name. Where experiments with different arms were
+/// read, the first place in any of them counts.
+fn place<'n>(manifests: &[Manifest], cohort: &'n str) -> (bool, usize, &'n str) {
+    let arms = manifests
+        .iter()
+        .filter_map(|manifest| manifest.arms.iter().position(|arm| arm == cohort));
+    (
+        !is_control(cohort),
+        arms.min().unwrap_or(usize::MAX),
+        cohort,
+    )
 }
 
-/// Cohorts of the table: those named `control` first, then by name. Empty
-/// when there is only one.
+/// Cohorts of the runs that count, the control first. Empty when there is only
+/// one.
 #[must_use]
-pub fn cohorts(table: &Table<'_>, definition: Definition) -> Vec<CohortReport> {
-    let mut members: BTreeMap<(bool, &str), Vec<usize>> = BTreeMap::new();
-    for (index, run) in table.runs.iter().enumerate() {
-        members
-            .entry((!is_control(&run.cohort), &run.cohort))
-            .or_default()
-            .push(index);
+pub(super) fn cohorts(
+    lens: &Lens<'_>,
+    rows: &[Row<'_>],
+    definition: Definition,
+) -> Vec<CohortReport> {
+    let mut members: BTreeMap<_, Vec<&Row<'_>>> = BTreeMap::new();
+    for row in rows {
+        let place = place(&lens.data.manifests, &row.run.cohort);
+        members.entry(place).or_default().push(row);
     }
     if members.len() < 2 {
         return Vec::new();
     }
-    let report = |((_, name), indices): ((bool, &str), Vec<usize>)| {
-        let mut metrics: Vec<_> = table
-            .rules
-            .iter()
-            .enumerate()
-            .map(|(column, rule)| {
-                let figures: Vec<_> = indices
-                    .iter()
-                    .map(|row| table.figures[*row][column])
-                    .collect();
-                summary::metric(&rule.name, rule.unit, &figures, definition)
-            })
-            .collect();
-        let failed = indices
-            .iter()
-            .filter(|row| table.runs[**row].failure.is_some())
-            .count();
-        metrics.push(summary::failure_rate(failed, indices.len()));
-        CohortReport {
-            name: name.to_owned(),
-            n: indices.len(),
-            metrics,
-        }
-    };
-    members.into_iter().map(report).collect()
+    let of = members.into_iter();
+    of.map(|((_, _, name), rows)| cohort(lens, name, &rows, definition))
+        .collect()
 }
 
-/// Every two cohorts, the earlier as control, in every metric of which they have
-/// pairs.
-#[must_use]
-pub fn comparisons(table: &Table<'_>, cohorts: &[CohortReport]) -> Vec<Comparison> {
-    let mut found = Vec::new();
-    for (index, control) in cohorts.iter().enumerate() {
-        for candidate in &cohorts[index + 1..] {
-            for (column, rule) in table.rules.iter().enumerate() {
-                let pairs = pairs(table, column, &control.name, &candidate.name);
-                let has = |cohort: &CohortReport| cohort.metrics[column].n > 0;
-                if has(control) && has(candidate) && !pairs.is_empty() {
-                    found.push(compare(rule, &control.name, &candidate.name, &pairs));
-                }
-            }
-        }
-    }
-    found
-}
-
-/// (control, candidate) of every pair in which both have a value. A cohort that
-/// stands in a pair twice has no partner there.
-fn pairs(table: &Table<'_>, column: usize, control: &str, candidate: &str) -> Vec<(f64, f64)> {
-    let mut slots: BTreeMap<i64, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    for (run, figures) in table.runs.iter().zip(&table.figures) {
-        let (Some(pair), Figure::Value(value)) = (run.pair, &figures[column]) else {
-            continue;
-        };
-        let slot = slots.entry(pair).or_default();
-        if run.cohort == control {
-            slot.0.push(*value as f64);
-        } else if run.cohort == candidate {
-            slot.1.push(*value as f64);
-        }
-    }
-    let single = slots
-        .into_values()
-        .filter_map(|(a, b)| match (a.as_slice(), b.as_slice()) {
-            ([a], [b]) => Some((*a, *b)),
-            _ => None,
-        });
-    single.collect()
-}
-
-fn compare(rule: &MetricRule, control: &str, candidate: &str, pairs: &[(f64, f64)]) -> Comparison {
-    let differences: Vec<f64> = pairs
-        .iter()
-        .map(|(control, candidate)| candidate - control)
-        .collect();
-    let amount = |value: f64| match rule.unit {
-        Unit::Ms => Amount::Time(Nanos::rounded(value)),
-        Unit::Bytes => Amount::Bytes(Nanos::rounded(value).0),
-    };
-    let positive: Vec<_> = pairs
+fn cohort(lens: &Lens<'_>, name: &str, rows: &[&Row<'_>], definition: Definition) -> CohortReport {
+    let complete: Vec<&Row<'_>> = rows
         .iter()
         .copied()
-        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+        .filter(|row| row.run.counts())
         .collect();
-    let same = positive.len() == pairs.len();
-    let ratio = if same {
-        ratio(&positive)
-    } else {
-        Err(Undefined::TooFew {
-            n: positive.len(),
-            needs: pairs.len(),
-        })
-    };
-    Comparison {
-        metric: rule.name.clone(),
-        unit: rule.unit.name(),
-        control: control.to_owned(),
-        candidate: candidate.to_owned(),
-        n_pairs: pairs.len(),
-        shift: shift_report(shift(&differences), amount),
-        ratio: shift_report(ratio, millionth),
+    let rules = &lens.model;
+    let drills = rules.drill_through.iter();
+    let groups = rules.groups.iter();
+    CohortReport {
+        name: name.to_owned(),
+        n: rows.len(),
+        metrics: metrics(lens, rows, definition),
+        windows: windows::window_reports(lens, &complete, definition),
+        drill_through: drills
+            .filter_map(|rule| explain::drill_through(rule, &complete))
+            .collect(),
+        groups: groups
+            .filter_map(|rule| explain::group(rule, &complete))
+            .collect(),
     }
 }
 
-fn shift_report<V>(found: Result<Shift, Undefined>, wrap: impl Fn(f64) -> V) -> ShiftReport<V> {
-    match found {
-        Err(undefined) => ShiftReport {
-            estimate: None,
-            low: None,
-            high: None,
-            reason: Some(undefined.to_string()),
-        },
-        Ok(Shift { estimate, interval }) => ShiftReport {
-            estimate: Some(wrap(estimate)),
-            low: interval.map(|(low, _)| wrap(low)),
-            high: interval.map(|(_, high)| wrap(high)),
-            reason: interval
-                .is_none()
-                .then(|| "an interval needs 6 pairs".to_owned()),
-        },
+/// The model's metrics and the rate of failures.
+fn metrics(lens: &Lens<'_>, rows: &[&Row<'_>], definition: Definition) -> Vec<MetricReport> {
+    let rules = lens.model.metrics.iter().enumerate();
+    let metric = rules.map(|(column, rule)| {
+        let figures: Vec<Figure<'_>> = rows.iter().map(|row| row.figures[column]).collect();
+        summary::metric(&rule.name, rule.unit, &figures, definition)
+    });
+    let failed = rows.iter().filter(|row| row.run.failure.is_some()).count();
+    metric
+        .chain([summary::failure_rate(failed, rows.len())])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(arms: &[&[&str]], cohorts: &[&str], expected: &[&str]) {
+        let manifest = |arms: &&[&str]| Manifest {
+            arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+            ..Manifest::default()
+        };
+        let manifests: Vec<_> = arms.iter().map(manifest).collect();
+        let mut found = cohorts.to_vec();
+        found.sort_by_key(|cohort| place(&manifests, cohort));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn without_a_manifest_the_control_stands_first_and_the_rest_by_name() {
+        check(
+            &[],
+            &["b", "a", "busy-control-2"],
+            &["busy-control-2", "a", "b"],
+        );
+        check(&[], &["uncontrolled", "b"], &["b", "uncontrolled"]);
+    }
+
+    #[test]
+    fn arms_stand_as_the_experiment_gave_them_and_strangers_behind() {
+        check(
+            &[&["old", "new"]],
+            &["new", "a", "old"],
+            &["old", "new", "a"],
+        );
+        check(
+            &[&["new", "control"]],
+            &["new", "control"],
+            &["control", "new"],
+        );
+    }
+
+    #[test]
+    fn of_several_experiments_the_first_place_counts() {
+        check(
+            &[&["old", "b"], &["old", "a"]],
+            &["a", "b", "old"],
+            &["old", "a", "b"],
+        );
+        check(&[&["x", "y"], &["y", "x"]], &["y", "x"], &["x", "y"]);
     }
 }

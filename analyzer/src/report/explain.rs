@@ -1,19 +1,85 @@
 //! What explains a stage, and named sums of stages, over the complete runs.
 
+use serde::Serialize;
+
 use crate::breakdown::drill::{Cover, Drill, drill};
-use crate::breakdown::windows::RunWindow;
+use crate::breakdown::store::WindowView;
 use crate::model::window_rules::{DrillRule, GroupRule};
 use crate::stats::quantile::median;
 use crate::units::Nanos;
 
 use super::build::Row;
-use super::{CoverReport, DrillReport, GroupReport, PhaseReport, summary};
+use super::summary;
 
-/// The stage of `rule` and the phases over it; `None` when no run has both.
+/// A stage and what explains it.
+#[derive(Clone, Debug, Serialize)]
+pub struct DrillReport {
+    /// The stage.
+    pub stage: String,
+    /// Kind of the span that explains it.
+    pub explained_by: String,
+    /// Phases over it.
+    pub phases: Vec<PhaseReport>,
+    /// What no phase covers.
+    pub uncovered: CoverReport,
+    /// Finest difference that its times can show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+    /// Runs in it.
+    #[serde(skip)]
+    pub n: usize,
+}
+
+/// One phase over a stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseReport {
+    /// Name.
+    pub name: String,
+    /// Median of the time of the stage that it covers.
+    pub p50: Option<Nanos>,
+    /// Median over runs of that ÷ stage.
+    pub share: Option<f64>,
+    /// Medians of the least and most it can be, where its place is assumed.
+    pub placed: Option<[Nanos; 2]>,
+}
+
+/// A time and its share.
+#[derive(Clone, Debug, Serialize)]
+pub struct CoverReport {
+    /// Median.
+    pub p50: Option<Nanos>,
+    /// Median over runs of that ÷ stage.
+    pub share: Option<f64>,
+}
+
+/// A named sum of stages.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupReport {
+    /// Name.
+    pub name: String,
+    /// Name for people.
+    #[serde(skip)]
+    pub title: String,
+    /// Its stages.
+    #[serde(skip)]
+    pub stages: Vec<String>,
+    /// Window.
+    pub of: String,
+    /// Median of the sum.
+    pub p50: Option<Nanos>,
+    /// Median over runs of sum ÷ window.
+    pub share_p50: Option<f64>,
+    /// Finest difference that its times can show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+}
+
+/// The stage of `rule` and the phases over it; `None` when no run has both, or
+/// none has any phase.
 pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<DrillReport> {
     let drills = rows.iter().flat_map(|row| {
         let windows = row.all(&rule.window);
-        windows.filter_map(|window| drill_of(rule, row, window))
+        windows.filter_map(|window| drill_of(rule, row, &window))
     });
     let drills: Vec<(Drill, Nanos)> = drills.filter(|(drill, _)| drill.stage.0 > 0).collect();
     let quantum = drills.iter().map(|(_, quantum)| *quantum).max()?;
@@ -25,9 +91,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
         .iter()
         .map(|(drill, _)| drill.uncovered.0 as f64)
         .collect();
-    let phases = phase_names(&drills)
-        .into_iter()
-        .map(|name| phase(name, &drills, &wholes));
+    let names = phase_names(&drills);
+    if names.is_empty() {
+        return None;
+    }
+    let phases = names.into_iter().map(|name| phase(name, &drills, &wholes));
     Some(DrillReport {
         stage: rule.stage.clone(),
         explained_by: rule.explained_by.clone(),
@@ -42,13 +110,14 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
 }
 
 /// The drill of one run, with the clock quantum of its window.
-fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &RunWindow<'_>) -> Option<(Drill, Nanos)> {
+fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &WindowView<'_>) -> Option<(Drill, Nanos)> {
     let mut stages = window.stages.iter();
     let stage = stages.find(|stage| stage.name == rule.stage && stage.present)?;
-    Some((
-        drill(window, stage, row.window(&rule.phases, window.request)?),
-        window.quantum,
-    ))
+    let phases = rule.phases.names().iter();
+    let phases: Vec<_> = phases
+        .filter_map(|name| row.window(name, window.request))
+        .collect();
+    (!phases.is_empty()).then(|| (drill(window, &stage, &phases), window.quantum))
 }
 
 /// Names of all phases, in the order in which the runs have them.
@@ -92,8 +161,8 @@ fn middle(values: &[f64]) -> Option<Nanos> {
 
 /// The sum of the stages of `rule`; `None` when no run has the window.
 pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> {
-    let windows: Vec<&RunWindow<'_>> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
-    let sum = |window: &&RunWindow<'_>| {
+    let windows: Vec<WindowView<'_>> = rows.iter().flat_map(|row| row.all(&rule.window)).collect();
+    let sum = |window: &WindowView<'_>| {
         let members = window
             .stages
             .iter()
@@ -112,5 +181,10 @@ pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> 
         of: rule.window.clone(),
         p50: middle(&sums),
         share_p50: summary::median_share(&sums, &wholes),
+        quantum: windows
+            .iter()
+            .map(|window| window.quantum)
+            .max()
+            .unwrap_or(Nanos(1)),
     })
 }

@@ -97,6 +97,16 @@ pub fn amount(value: Amount, quantum: Nanos) -> String {
     }
 }
 
+/// A signed amount, for differences.
+#[must_use]
+pub fn signed_amount(value: Amount, quantum: Nanos) -> String {
+    match value {
+        Amount::Time(nanos) => signed_time(nanos, quantum),
+        Amount::Bytes(bytes) if bytes > 0 => format!("+{}", amount(value, quantum)),
+        _ => amount(value, quantum),
+    }
+}
+
 /// A ratio as a percentage with one decimal.
 #[must_use]
 pub fn percent(ratio: f64) -> String {
@@ -113,6 +123,14 @@ pub fn coefficient(value: f64) -> String {
 #[must_use]
 pub fn or_none<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), print)
+}
+
+/// A count with its noun, which gets an `s` unless it is one.
+#[must_use]
+pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 /// Text from outside, safe to write to a terminal: what could steer one is
@@ -165,6 +183,13 @@ mod tests {
         check(-400_000, 1_000_000, "0 ms");
         check(0, 1, "0");
         check(-23_456, 1, "-23.46 µs");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "warm-up"), "1 warm-up");
+        assert_eq!(counted(0, "file"), "0 files");
+        assert_eq!(counted(12, "run"), "12 runs");
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn markdown(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
         if index > 0 {
             writeln!(out)?;
         }
-        writeln!(out, "### {}\n", section.title)?;
+        writeln!(out, "### {}\n", markdown_text(&section.title))?;
         for line in &section.lines {
             writeln!(out, "- {}", markdown_text(line))?;
         }

@@ -1,5 +1,7 @@
 //! Samples to summaries: metrics and stages over runs.
 
+use serde::Serialize;
+
 use crate::chain::metrics::Figure;
 use crate::model::window_rules::Unit;
 use crate::stats::attribution::{Windows, attribution};
@@ -10,7 +12,56 @@ use crate::stats::quantile::{Definition, Quantile, Sample, censored, median, qua
 use crate::stats::variance::variance_share;
 use crate::units::Nanos;
 
-use super::{Amount, CorrelationReport, MetricReport, StageReport, Totals, millionth};
+use super::{Amount, CorrelationReport, StageReport, Totals, millionth};
+
+/// One metric over all runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricReport {
+    /// Name.
+    pub name: String,
+    /// `ms`, `bytes` or `ratio`.
+    pub unit: &'static str,
+    /// Runs that have it, failed ones included.
+    pub n: usize,
+    /// Median.
+    pub p50: Option<Amount>,
+    /// 95 % interval of the median; an end beyond all measured values is null.
+    pub p50_ci: Option<[Option<Amount>; 2]>,
+    /// 95th percentile.
+    pub p95: Option<Amount>,
+    /// 95 % interval of it.
+    pub p95_ci: Option<[Option<Amount>; 2]>,
+    /// Runs that an interval of it needs, where there are fewer.
+    pub p95_needs_n: Option<usize>,
+    /// Largest; null when a run failed.
+    pub max: Option<Amount>,
+    /// Mean; null when a run failed.
+    pub mean: Option<Amount>,
+    /// Runs that failed before they had it, counted as infinitely slow.
+    pub n_failed: usize,
+    /// Quantiles that are more than this, because failed runs stand there.
+    pub above: Option<Amount>,
+    /// Why it is null.
+    pub reason: Option<String>,
+    /// Finest difference that its values show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+}
+
+/// The step of a microsecond clock.
+const MICROSECOND: i64 = 1_000;
+
+/// 1 µs where every value is whole microseconds, else 1 ns: figures taken from a
+/// microsecond clock show no finer digits. A finer clock that meets whole
+/// microseconds by chance loses zeros only.
+pub(super) fn grain(values: impl IntoIterator<Item = f64>) -> Nanos {
+    let whole = |value: f64| value % MICROSECOND as f64 == 0.0;
+    Nanos(if values.into_iter().all(whole) {
+        MICROSECOND
+    } else {
+        1
+    })
+}
 
 /// Summarises the figures of one metric, one a run.
 #[must_use]
@@ -33,7 +84,7 @@ pub fn metric(
         .filter_map(|sample| value_of(*sample))
         .collect();
     let n_failed = samples.len() - values.len();
-    samples.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    samples.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let amount = |value: f64| amount(unit, value);
     let at = |p| censored(&samples, p, definition);
     let value = |quantile| match quantile {
@@ -68,6 +119,7 @@ pub fn metric(
         } else {
             None
         },
+        quantum: grain(values.iter().copied()),
     }
 }
 
@@ -83,6 +135,7 @@ fn absence(figures: &[Figure<'_>]) -> Option<String> {
 fn no_value(n_failed: usize) -> String {
     match n_failed {
         0 => "no run has it".to_owned(),
+        1 => "the run failed before it had it, and no other run has it".to_owned(),
         n => format!("{n} runs failed before they had it, and no other run has it"),
     }
 }
@@ -110,6 +163,7 @@ pub fn failure_rate(failed: usize, total: usize) -> MetricReport {
         } else {
             "no runs".to_owned()
         }),
+        quantum: Nanos(1),
     }
 }
 

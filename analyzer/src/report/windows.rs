@@ -1,10 +1,15 @@
 //! Windows and their stages over the complete runs.
 
+use hashbrown::HashMap;
+
 use crate::breakdown::client;
-use crate::breakdown::windows::{RunWindow, StageTime, UNATTRIBUTED};
+use crate::breakdown::store::{StageView, WindowView};
+use crate::breakdown::windows::UNATTRIBUTED;
+use crate::halves::each;
 use crate::model::lens::Lens;
 use crate::stats::attribution;
 use crate::stats::quantile::{Definition, median};
+use crate::trace::dataset::SpanIndex;
 use crate::trace::span::Value;
 use crate::units::Nanos;
 
@@ -12,7 +17,7 @@ use super::build::Row;
 use super::{SchedReport, WindowReport, millionth, summary};
 
 /// A window of one run and the row it stands in.
-type Cell<'r, 'a> = (&'r RunWindow<'a>, &'r Row<'a>);
+type Cell<'r, 'a> = (WindowView<'a>, &'r Row<'a>);
 
 /// Every window of the complete runs, in the model's order, the client's last.
 pub(super) fn window_reports(
@@ -34,7 +39,8 @@ pub(super) fn window_reports(
             .collect();
         (!mine.is_empty()).then(|| window_report(lens, name, title, &mine, definition))
     };
-    names.into_iter().filter_map(report).collect()
+    let reports = each(&names, rows.len(), |name| report(*name));
+    reports.into_iter().flatten().collect()
 }
 
 fn window_report(
@@ -63,18 +69,9 @@ fn window_report(
         };
         summary::stage(name, present, &samples, definition)
     };
-    let stages = stage_names(mine).into_iter().map(|stage| {
-        let found: Vec<Option<&StageTime<'_>>> = mine
-            .iter()
-            .map(|(window, _)| window.stages.iter().find(|found| found.name == stage))
-            .collect();
-        let times: Vec<f64> = found
-            .iter()
-            .map(|stage| stage.map_or(0.0, |stage| stage.time.0 as f64))
-            .collect();
-        let present = found.iter().flatten().filter(|stage| stage.present).count();
-        let mut report = summarise(&stage, &times, present);
-        report.sched = sched(lens, &found, mine);
+    let stages = columns(mine).into_iter().map(|column| {
+        let mut report = summarise(column.name, &column.times, column.present.len());
+        report.sched = sched(lens, &column, mine);
         report
     });
     let rest: Vec<f64> = mine
@@ -112,62 +109,112 @@ fn window_report(
     }
 }
 
-/// Names of all stages, by their mean place in the runs that have them.
-fn stage_names(mine: &[Cell<'_, '_>]) -> Vec<String> {
-    let mut places: Vec<(&str, f64, f64)> = Vec::new();
-    for (window, _) in mine {
+/// One stage over all windows of a name.
+struct Column<'s> {
+    name: &'s str,
+    /// Sum and number of its places in the windows that have it.
+    places: (f64, f64),
+    /// Its time in each window; 0 where it is not.
+    times: Vec<f64>,
+    /// Where it was there.
+    present: Vec<Presence>,
+    /// Kinds of the spans whose scheduler figures stand for it.
+    sources: Vec<Option<&'s str>>,
+}
+
+/// A stage that is there, in one window.
+struct Presence {
+    /// Place of the window; memory bounds them far below 2^32.
+    window: u32,
+    /// Place among the sources of the column.
+    source: u32,
+    /// Its first span, where it has one.
+    span: Option<SpanIndex>,
+}
+
+impl<'s> Column<'s> {
+    /// Notes the stage of one window.
+    fn note(&mut self, at: usize, place: usize, stage: &StageView<'s>) {
+        self.places.0 += place as f64;
+        self.places.1 += 1.0;
+        self.times[at] += stage.time.0 as f64;
+        let window = u32::try_from(at).unwrap_or(u32::MAX);
+        if !stage.present
+            || self
+                .present
+                .last()
+                .is_some_and(|last| last.window == window)
+        {
+            return;
+        }
+        let mut sources = self.sources.iter();
+        let known = sources.position(|source| *source == stage.sched_from);
+        let source = known.unwrap_or_else(|| {
+            self.sources.push(stage.sched_from);
+            self.sources.len() - 1
+        });
+        self.present.push(Presence {
+            window,
+            source: u32::try_from(source).unwrap_or(u32::MAX),
+            span: stage.spans.first().copied(),
+        });
+    }
+}
+
+/// All stages, by their mean place in the windows that have them.
+fn columns<'s>(mine: &[Cell<'_, 's>]) -> Vec<Column<'s>> {
+    let mut found: Vec<Column<'s>> = Vec::new();
+    let mut of_name: HashMap<&str, usize> = HashMap::new();
+    for (at, (window, _)) in mine.iter().enumerate() {
         for (place, stage) in window.stages.iter().enumerate() {
-            match places.iter_mut().find(|(name, _, _)| *name == stage.name) {
-                Some((_, sum, count)) => {
-                    *sum += place as f64;
-                    *count += 1.0;
-                }
-                None => places.push((stage.name, place as f64, 1.0)),
-            }
+            let column = *of_name.entry(stage.name).or_insert_with(|| {
+                found.push(Column {
+                    name: stage.name,
+                    places: (0.0, 0.0),
+                    times: vec![0.0; mine.len()],
+                    present: Vec::new(),
+                    sources: Vec::new(),
+                });
+                found.len() - 1
+            });
+            found[column].note(at, place, &stage);
         }
     }
-    places.sort_by(|a, b| {
-        (a.1 / a.2)
-            .total_cmp(&(b.1 / b.2))
-            .then_with(|| a.0.cmp(b.0))
+    found.sort_by(|a, b| {
+        let mean = |column: &Column<'_>| column.places.0 / column.places.1;
+        mean(a).total_cmp(&mean(b)).then_with(|| a.name.cmp(b.name))
     });
-    places
-        .into_iter()
-        .map(|(name, _, _)| name.to_owned())
-        .collect()
+    found
 }
 
 /// Medians of the scheduler figures of a stage's spans, or of the span that
 /// stands for it; `None` unless every run that has the stage has them.
-fn sched(
-    lens: &Lens<'_>,
-    found: &[Option<&StageTime<'_>>],
-    mine: &[Cell<'_, '_>],
-) -> Option<SchedReport> {
+fn sched(lens: &Lens<'_>, column: &Column<'_>, mine: &[Cell<'_, '_>]) -> Option<SchedReport> {
     let rule = lens.model.sched.as_ref()?;
+    let names = &lens.data.names;
+    let (cpu_key, runq_key) = (names.find(&rule.cpu)?, names.find(&rule.runq)?);
     let (mut cpu, mut runq, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
     let mut from = None;
-    for (stage, (window, row)) in found.iter().zip(mine) {
-        let Some(stage) = stage.filter(|stage| stage.present) else {
-            continue;
-        };
-        let span = match &stage.sched_from {
+    for presence in &column.present {
+        let (window, row) = &mine[presence.window as usize];
+        let span = match column.sources[presence.source as usize] {
             Some(kind) => {
-                from = Some((*kind).to_owned());
+                from = Some(kind);
                 row.view(window.request).first(lens, kind)?
             }
-            None => *stage.spans.first()?,
+            None => presence.span?,
         };
-        let read = |key: &str| lens.attribute(span, key).and_then(Value::number);
-        let (on, waiting) = (read(&rule.cpu)?, read(&rule.runq)?);
+        let span = lens.data.span(span);
+        let read = |key| span.attribute(key).and_then(Value::number);
+        let (on, waiting) = (read(cpu_key)?, read(runq_key)?);
         cpu.push(on);
         runq.push(waiting);
         // The two clocks differ by a tick at most; below it nothing was blocked.
-        blocked.push((lens.data.span(span).interval.length().0 as f64 - on - waiting).max(0.0));
+        blocked.push((span.interval.length().0 as f64 - on - waiting).max(0.0));
     }
     let middle = |values: &[f64]| median(values).map(Nanos::rounded);
     Some(SchedReport {
-        from,
+        from: from.map(str::to_owned),
         cpu: middle(&cpu)?,
         runq: middle(&runq)?,
         blocked: middle(&blocked)?,

@@ -102,14 +102,26 @@ fn position(n: usize, p: f64, definition: Definition) -> Option<(usize, usize, f
 #[must_use]
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     sorted
 }
 
 /// The median of finite values in any order; `None` for none.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
-    quantile(&sorted(values), 0.5, Definition::Type7)
+    let (middle, odd) = (values.len() / 2, values.len() % 2 == 1);
+    let mut values = values.to_vec();
+    if values.is_empty() {
+        return None;
+    }
+    // Selecting the middle takes a fraction of the time of sorting.
+    let (below, high, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let high = *high;
+    if odd {
+        return Some(high);
+    }
+    let low = below.iter().copied().max_by(f64::total_cmp)?;
+    Some(low + 0.5 * (high - low))
 }
 
 #[cfg(test)]
@@ -125,6 +137,14 @@ mod tests {
         assert!((quantile(&x, 0.95, Definition::Type7).unwrap() - 7.4).abs() < 1e-12);
         assert_eq!(quantile(&x, 0.95, Definition::NearestRank), Some(8.0));
         assert_eq!(quantile(&x, 0.0, Definition::NearestRank), Some(1.0));
+    }
+
+    #[test]
+    fn the_median_is_the_middle_or_between_the_two_middle_values() {
+        assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
+        assert_eq!(median(&[9.0, 1.0, 5.0, 2.0]), Some(3.5));
+        assert_eq!(median(&[4.0, 4.0]), Some(4.0));
+        assert_eq!(median(&[]), None);
     }
 
     #[test]

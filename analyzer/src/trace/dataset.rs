@@ -1,9 +1,12 @@
 //! All spans in one order, without duplicates.
 //!
-//! The order is by trace, span id and start, so that the report is the same
+//! Traces come by start, their spans by id, so that the report is the same
 //! whatever order the files, lines and spans came in.
 
 use std::cmp::Ordering;
+use std::ops::Range;
+
+use hashbrown::HashMap;
 
 use crate::input::batch::Batch;
 use crate::input::chrome;
@@ -11,9 +14,10 @@ use crate::input::client::ClientRecord;
 use crate::input::manifest::Manifest;
 use crate::input::profile::{PhaseProfile, SessionProfile};
 use crate::problems::{Code, Problems};
+use crate::units::Timestamp;
 
 use super::names::{Names, Symbol};
-use super::span::{Resource, Span, SpanId, TraceId, Value, attribute};
+use super::span::{Resource, Span, SpanId, TraceId, Value};
 
 /// Index of a span in its [`Dataset`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +43,10 @@ pub struct Counts {
 pub struct Dataset {
     /// The texts.
     pub names: Names,
-    /// Spans by trace id, span id.
+    /// Spans: traces by start and id, the spans of each by id.
     pub spans: Vec<Span>,
+    /// Where the spans of each trace are, by its id.
+    traces: Vec<(TraceId, Range<u32>)>,
     /// Resources; only indexed, in no meaningful order.
     pub resources: Vec<Resource>,
     /// Phase profiles, by channel id, kind and session id.
@@ -72,11 +78,10 @@ impl Dataset {
             mut problems,
             ..
         } = batch;
-        // Unstable, because spans that compare equal are interchangeable: the
-        // stable sort would hold half of them twice.
-        spans.sort_unstable_by(|a, b| compare(&names, a, b));
+        order(&mut spans, &names);
         drop_repeats(&mut spans, &names, &mut problems);
         spans.shrink_to_fit();
+        let traces = index(&spans);
         profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         profiles.dedup();
         session_profiles.sort_by(|a, b| a.session.cmp(&b.session));
@@ -88,6 +93,7 @@ impl Dataset {
         let dataset = Self {
             names,
             spans,
+            traces,
             resources,
             profiles,
             session_profiles,
@@ -113,19 +119,41 @@ impl Dataset {
     #[must_use]
     pub fn find(&self, trace: TraceId, id: SpanId) -> Option<SpanIndex> {
         let found = self
-            .spans
-            .binary_search_by(|span| (span.trace, span.id).cmp(&(trace, id)));
-        found
-            .ok()
-            .and_then(|index| u32::try_from(index).ok())
-            .map(SpanIndex)
+            .traces
+            .binary_search_by_key(&trace, |(trace, _)| *trace);
+        let (_, places) = self.traces.get(found.ok()?)?;
+        self.find_in(&(places.start as usize..places.end as usize), id)
+    }
+
+    /// The places of the spans of one trace, from its first.
+    #[must_use]
+    pub fn trace_from(&self, first: usize) -> Range<usize> {
+        let rest = self.spans.get(first..).unwrap_or(&[]);
+        let Some(trace) = rest.first().map(|span| span.trace) else {
+            return first..first;
+        };
+        // Most traces are short, so the end is looked for in growing steps.
+        let mut bound = 1;
+        while rest.get(bound).is_some_and(|span| span.trace == trace) {
+            bound *= 2;
+        }
+        let bound = bound.min(rest.len());
+        first..first + rest[..bound].partition_point(|span| span.trace == trace)
+    }
+
+    /// Finds a span by its id among those of one trace.
+    #[must_use]
+    pub fn find_in(&self, trace: &Range<usize>, id: SpanId) -> Option<SpanIndex> {
+        let spans = self.spans.get(trace.clone())?;
+        let place = spans.binary_search_by(|span| span.id.cmp(&id)).ok()?;
+        u32::try_from(trace.start + place).ok().map(SpanIndex)
     }
 
     /// The resource attribute `key` of a span.
     #[must_use]
     pub fn resource_attribute(&self, span: SpanIndex, key: Symbol) -> Option<Value> {
         let resource = self.resources.get(self.span(span).resource.0 as usize)?;
-        attribute(&resource.attributes, key)
+        resource.attributes.get(key)
     }
 
     /// The value as text, where it is text.
@@ -136,6 +164,76 @@ impl Dataset {
             _ => None,
         }
     }
+}
+
+/// Brings spans into their order: traces by start, the spans of each by id.
+///
+/// Runs are looked at by their start, again and again, and it is the way to
+/// memory that takes the time: what is near in time is to be near in memory.
+fn order(spans: &mut [Span], names: &Names) {
+    let mut number_of: HashMap<TraceId, u32> = HashMap::new();
+    let mut traces: Vec<(Timestamp, TraceId, u32)> = Vec::new();
+    let mut of_span: Vec<u32> = Vec::with_capacity(spans.len());
+    for span in &*spans {
+        let next = short(traces.len());
+        let number = *number_of.entry(span.trace).or_insert_with(|| {
+            traces.push((span.start(), span.trace, next));
+            next
+        });
+        let first = &mut traces[number as usize].0;
+        *first = span.start().min(*first);
+        of_span.push(number);
+    }
+    drop(number_of);
+    traces.sort_unstable();
+    let mut counts = vec![0u32; traces.len()];
+    for number in &of_span {
+        counts[*number as usize] += 1;
+    }
+    let (mut next, mut sum) = (vec![0u32; traces.len()], 0);
+    for (_, _, number) in &traces {
+        next[*number as usize] = sum;
+        sum += counts[*number as usize];
+    }
+    // From the number of its trace to the place of the span.
+    for place in &mut of_span {
+        let slot = &mut next[*place as usize];
+        *place = *slot;
+        *slot += 1;
+    }
+    permute(spans, of_span);
+    for trace in spans.chunk_by_mut(|a, b| a.trace == b.trace) {
+        trace.sort_unstable_by(|a, b| compare(names, a, b));
+    }
+}
+
+/// Moves each span to its place; every swap brings one there.
+fn permute(spans: &mut [Span], mut places: Vec<u32>) {
+    for at in 0..places.len() {
+        while places[at] as usize != at {
+            let to = places[at] as usize;
+            spans.swap(at, to);
+            places.swap(at, to);
+        }
+    }
+}
+
+/// Places and numbers of spans; more than 2^32 do not fit into memory.
+fn short(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Where the spans of each trace are, by its id.
+fn index(spans: &[Span]) -> Vec<(TraceId, Range<u32>)> {
+    let mut found = Vec::new();
+    let mut first = 0;
+    for trace in spans.chunk_by(|a, b| a.trace == b.trace) {
+        let end = first + short(trace.len());
+        found.push((trace[0].trace, first..end));
+        first = end;
+    }
+    found.sort_unstable_by_key(|(trace, _)| *trace);
+    found
 }
 
 /// Canonical order; spans that compare equal are interchangeable.
@@ -157,8 +255,8 @@ fn compare(names: &Names, a: &Span, b: &Span) -> Ordering {
 /// ids and times, which is rare.
 fn describe(names: &Names, span: &Span) -> String {
     let mut text = format!("{:?}{:?}", span.parent, span.status);
-    for (key, value) in &span.attributes {
-        text.push_str(names.text(*key));
+    for (key, value) in span.attributes.iter() {
+        text.push_str(names.text(key));
         text.push_str(&value.print(names));
     }
     text

@@ -4,6 +4,7 @@
 //! them into one order that no order of reading can change, [`tree`] finds
 //! parents and children. Nothing here knows a model or reads a file.
 
+pub mod attributes;
 pub mod dataset;
 pub mod names;
 pub mod span;

@@ -19,6 +19,18 @@ impl Symbol {
         self.0.get() as usize - 1
     }
 
+    /// Its number, never 0.
+    #[must_use]
+    pub(super) fn number(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The symbol with this number.
+    #[must_use]
+    pub(super) fn numbered(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
     /// The symbol at a place. 2^32 different texts do not fit into memory with
     /// their spans.
     fn at(place: usize) -> Self {

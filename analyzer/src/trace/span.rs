@@ -1,9 +1,10 @@
 //! What a span, a resource and a link are, whatever format they came in.
 
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::BuildHasher;
 
 use crate::units::{Interval, Timestamp};
 
+use super::attributes::Attributes;
 use super::names::{Names, Symbol};
 
 /// Id of a trace, never all zeros.
@@ -69,18 +70,6 @@ impl Value {
             Self::Other => "(not kept)".to_owned(),
         }
     }
-}
-
-/// Attributes in the order of the source; of equal keys the first counts.
-pub type Attributes = Box<[(Symbol, Value)]>;
-
-/// The value of `key`.
-#[must_use]
-pub fn attribute(attributes: &[(Symbol, Value)], key: Symbol) -> Option<Value> {
-    attributes
-        .iter()
-        .find(|(found, _)| *found == key)
-        .map(|(_, value)| *value)
 }
 
 /// Outcome of a span.
@@ -164,7 +153,7 @@ impl Span {
     /// The value of attribute `key`.
     #[must_use]
     pub fn attribute(&self, key: Symbol) -> Option<Value> {
-        attribute(&self.attributes, key)
+        self.attributes.get(key)
     }
 
     /// Events, in source order.
@@ -194,20 +183,9 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A hash of the attributes, the same for equal ones of one [`Names`].
+    /// A hash of the attributes, the same for equal ones of one collection of names.
     #[must_use]
-    pub fn hash(&self) -> u64 {
-        let mut hasher = std::hash::DefaultHasher::new();
-        for (key, value) in &self.attributes {
-            key.hash(&mut hasher);
-            match value {
-                Value::Text(text) => text.hash(&mut hasher),
-                Value::Int(value) => value.hash(&mut hasher),
-                Value::Double(value) => value.to_bits().hash(&mut hasher),
-                Value::Bool(value) => value.hash(&mut hasher),
-                Value::Other => {}
-            }
-        }
-        hasher.finish()
+    pub fn hash(&self, hasher: &impl BuildHasher) -> u64 {
+        hasher.hash_one(&self.attributes)
     }
 }

@@ -25,9 +25,13 @@ impl Tree {
         let mut problems = Problems::default();
         let mut orphans = Vec::new();
         let mut parents = Vec::with_capacity(dataset.spans.len());
+        let mut own = 0..0;
         for index in dataset.indices() {
             let span = dataset.span(index);
-            let parent = span.parent.and_then(|id| dataset.find(span.trace, id));
+            if !own.contains(&(index.0 as usize)) {
+                own = dataset.trace_from(index.0 as usize);
+            }
+            let parent = span.parent.and_then(|id| dataset.find_in(&own, id));
             if span.parent.is_some() && parent.is_none() {
                 orphans.push(index);
             }
@@ -82,6 +86,36 @@ impl Tree {
     /// Ancestors from the parent up.
     pub fn ancestors(&self, span: SpanIndex) -> impl Iterator<Item = SpanIndex> + '_ {
         std::iter::successors(self.parent(span), |span| self.parent(*span))
+    }
+
+    /// The nearest ancestor of each span that is `wanted`, by place. Each span is
+    /// looked at twice, however deep it lies.
+    #[must_use]
+    pub fn nearest_above(&self, wanted: impl Fn(SpanIndex) -> bool) -> Vec<Option<SpanIndex>> {
+        let mut known = vec![false; self.parents.len()];
+        let mut found: Vec<Option<SpanIndex>> = vec![None; self.parents.len()];
+        let mut path = Vec::new();
+        for start in 0..self.parents.len() {
+            let mut at = start;
+            while !known[at] {
+                known[at] = true;
+                path.push(at);
+                match self.parents[at] {
+                    Some(parent) => at = parent.0 as usize,
+                    None => break,
+                }
+            }
+            while let Some(at) = path.pop() {
+                found[at] = self.parents[at].and_then(|parent| {
+                    if wanted(parent) {
+                        Some(parent)
+                    } else {
+                        found[parent.0 as usize]
+                    }
+                });
+            }
+        }
+        found
     }
 
     /// All spans below `span`, without itself; `enter` says whether to look

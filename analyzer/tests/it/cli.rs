@@ -172,3 +172,93 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn help_of_every_subcommand_can_be_typed_as_it_stands() {
+    for (args, usage) in [
+        (&["--help"][..], "Usage: analyze [OPTIONS] <FILES>"),
+        (&["model", "--help"], "Usage: analyze model <COMMAND>"),
+        (
+            &["model", "show", "--help"],
+            "Usage: analyze model show <NAME>",
+        ),
+        (
+            &["check", "--help"],
+            "Usage: analyze check [OPTIONS] --model",
+        ),
+    ] {
+        let help = analyze(args);
+        assert_eq!(help.code, 0);
+        assert!(help.stdout.contains(usage), "{}", help.stdout);
+    }
+    refused(&["check"], "Usage: analyze check --model");
+    refused(&["model"], "Usage: analyze model <COMMAND>");
+}
+
+#[test]
+fn an_argument_cannot_steer_the_terminal_through_an_error() {
+    let steering = "\u{1b}]0;x\u{7}\u{202e}";
+    let option = format!("--{steering}");
+    let format = format!("--format={steering}");
+    for args in [
+        &[steering][..],
+        &[&option],
+        &[&format],
+        &["check", steering, "--model", steering],
+        &["model", "show", steering],
+        &["model", steering],
+        &["-", "--model", steering],
+    ] {
+        let answer = analyze(args);
+        assert_eq!(answer.code, 2, "{args:?}");
+        assert!(answer.stderr.contains("\\u{1b}"), "{}", answer.stderr);
+        assert!(!answer.stderr.contains('\u{1b}'), "{:?}", answer.stderr);
+        assert!(!answer.stderr.contains('\u{202e}'), "{:?}", answer.stderr);
+    }
+}
+
+#[test]
+fn a_report_never_goes_over_what_it_is_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (trace, link, hard) = (path("a.jsonl"), path("link.jsonl"), path("hard.jsonl"));
+    let (model, manifest) = (path("model.toml"), path("manifest.json"));
+    let text = std::fs::read(fixture("coldpath/valid/curl-only.jsonl")).unwrap();
+    std::fs::write(&trace, &text).unwrap();
+    std::fs::write(&manifest, r#"{"schema":"coldpath.manifest/1"}"#).unwrap();
+    std::fs::write(&model, analyze(["model", "show", "coldpath"]).stdout).unwrap();
+    std::os::unix::fs::symlink(&trace, &link).unwrap();
+    std::fs::hard_link(&trace, &hard).unwrap();
+    let own = folder.path().to_str().unwrap();
+    for (input, output) in [
+        (trace.as_str(), &trace),
+        (&link, &trace),
+        (&trace, &link),
+        (&trace, &hard),
+        (own, &trace),
+        (&trace, &manifest),
+        (&trace, &model),
+    ] {
+        let args = [input, "--model", &model, "-o", output];
+        refused(&args, "is one of the inputs");
+    }
+    assert_eq!(std::fs::read(&trace).unwrap(), text);
+    // It is refused before anything is read: here the model would be an error.
+    refused(
+        &[&trace, "--model", "none", "-o", &trace],
+        "one of the inputs",
+    );
+    assert_eq!(analyze([trace.as_str(), "-o", "/dev/null"]).code, 0);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_an_error_with_its_name() {
+    refused(
+        &[
+            fixture("coldpath/valid/curl-only.jsonl").to_str().unwrap(),
+            "-o",
+            "/nonexistent/report.json",
+        ],
+        "cannot write /nonexistent/report.json",
+    );
+}

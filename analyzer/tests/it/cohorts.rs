@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{fixture, named, report};
+use crate::support::{analyze, fixture, named, report};
 
 fn cohorts() -> Value {
     report([fixture("coldpath/valid/cohorts.jsonl")])
@@ -68,4 +68,122 @@ fn one_cohort_is_compared_with_nothing() {
         (&report["cohorts"], &report["comparisons"]),
         (&json!([]), &json!([]))
     );
+}
+
+/// Eight pairs of traced runs whose manifest has the arms `wide` and `lean`
+/// (`fixtures/findings/make.py`); figures from `goldens/cohorts.py`.
+fn pairs() -> (Value, Value) {
+    let expected = serde_json::from_str(include_str!("../goldens/cohorts.json")).unwrap();
+    (report([fixture("findings/pairs")]), expected)
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    let cohorts = report["cohorts"].as_array().unwrap().iter();
+    cohorts.map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn arms_stand_in_the_order_of_the_experiment() {
+    assert_eq!(names(&pairs().0), ["wide", "lean"]);
+    // The manifest is found beside a file that is named alone.
+    let named_alone = report([fixture("findings/pairs/traces.jsonl")]);
+    assert_eq!(names(&named_alone), ["wide", "lean"]);
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("traces.jsonl");
+    std::fs::copy(fixture("findings/pairs/traces.jsonl"), &copy).unwrap();
+    assert_eq!(names(&report([copy])), ["lean", "wide"]);
+}
+
+#[test]
+fn each_cohort_has_its_own_windows() {
+    let (report, expected) = pairs();
+    for cohort in report["cohorts"].as_array().unwrap() {
+        let name = cohort["name"].as_str().unwrap();
+        let window = named(&cohort["windows"], "request");
+        let p50 = &expected["p50"][name];
+        assert_eq!(
+            (&cohort["n"], &window["n"]),
+            (&expected["n"][name], &expected["n"][name])
+        );
+        assert_eq!(window["total"]["p50"], p50["total"]);
+        assert_eq!(window["unattributed"]["p50"], p50["unattributed"]);
+        for stage in ["channel.wait", "session.new"] {
+            assert_eq!(
+                named(&window["stages"], stage)["p50"],
+                p50[stage],
+                "{stage}"
+            );
+        }
+        let latency = named(&cohort["metrics"], "session_cold");
+        assert_eq!(latency["p50"], p50["session_cold"]);
+    }
+    assert_eq!(named(&report["windows"], "request")["n"], 15);
+}
+
+#[test]
+fn stages_are_shifted_by_what_the_pairs_say() {
+    let (report, expected) = pairs();
+    let list = report["comparisons"].as_array().unwrap();
+    let find = |kind: &str, name: &str| {
+        let mut list = list.iter();
+        list.find(|one| one["kind"] == kind && one["metric"] == name)
+            .unwrap()
+    };
+    let same = |found: &Value, name: &str| {
+        let wanted = &expected["shift"][name];
+        for key in ["estimate", "low", "high"] {
+            assert_eq!(found[key].as_f64(), wanted[key].as_f64(), "{key} of {name}");
+        }
+    };
+    let request = find("window", "request");
+    assert_eq!(
+        (&request["control"], &request["n_pairs"]),
+        (&json!("wide"), &expected["n_pairs"])
+    );
+    same(&request["shift"], "total");
+    for stage in ["channel.wait", "session.new", "unattributed"] {
+        same(&named(&request["stages"], stage)["shift"], stage);
+    }
+    let latency = find("metric", "session_cold");
+    same(&latency["shift"], "session_cold");
+    assert_eq!(latency["stages"], json!([]));
+}
+
+#[test]
+fn cohorts_stand_beside_each_other_and_nothing_is_pooled_in_the_tables() {
+    let answer = analyze([fixture("findings/pairs")]);
+    let rows: Vec<Vec<&str>> = answer
+        .stdout
+        .lines()
+        .skip_while(|line| !line.starts_with("Session request, P50 by cohort (n = 8, 7)"))
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        rows[1..6],
+        [
+            vec!["stage", "wide", "lean", "lean − wide", "95 % interval"],
+            vec![
+                "channel.wait",
+                "2.325 ms",
+                "2.334 ms",
+                "+16 µs",
+                "0 … +33 µs"
+            ],
+            vec![
+                "session.new",
+                "639 µs",
+                "592 µs",
+                "-53 µs",
+                "-80 µs … -30 µs"
+            ],
+            vec!["unattributed", "170 µs", "170 µs", "0", "0 … 0"],
+            vec!["total", "3.138 ms", "3.102 ms", "-39 µs", "-70 µs … -5 µs"],
+        ]
+    );
+    assert!(!answer.stdout.contains("(n = 15)"), "{}", answer.stdout);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{fixture, named, report};
+use crate::support::{analyze, fixture, named, report};
 
 fn read(name: &str) -> Value {
     report([fixture("findings").join(name)])
@@ -113,4 +113,111 @@ fn what_is_slow_what_varies_and_what_the_slow_runs_do_are_three_questions() {
     );
     let runs = &finding(&report, "slow_runs")["values"]["runs"];
     assert_eq!(runs, &json!(["cold#9", "cold#4"]));
+}
+
+#[test]
+fn a_stage_that_sleeps_is_blocked() {
+    let report = read("blocked.jsonl");
+    let values = &finding(&report, "stage_blocked")["values"];
+    // 0.1 of the agent's time on a processor, 0.05 waiting for one.
+    assert_eq!(
+        (
+            &values["stage"],
+            &values["of"],
+            &values["cpu"],
+            &values["blocked"]
+        ),
+        (
+            &json!("channel.wait"),
+            &json!("agent.startup"),
+            &json!(0.1),
+            &json!(0.85)
+        )
+    );
+    assert!(absent(&report, "stage_busy") && absent(&report, "stage_starved"));
+}
+
+#[test]
+fn what_falls_with_slow_runs_explains_them_only_where_little_of_it_is_slow() {
+    let report = read("opposite.jsonl");
+    let all = report["findings"].as_array().unwrap().iter();
+    let causes: Vec<_> = all
+        .filter(|one| one["code"] == "covariate" || one["code"] == "mediator")
+        .collect();
+    // Load and pressure fall by as much, and less of them slows nothing down.
+    assert_eq!(causes.len(), 1, "{causes:?}");
+    let text = causes[0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("the lower `cpu_khz`, the longer `session_cold`"),
+        "{text}"
+    );
+    let load = named(&report["covariates"], "loadavg_1m");
+    assert!(load["pearson"].as_f64().unwrap() < -0.9 && load["p"].as_f64().unwrap() < 0.05);
+}
+
+#[test]
+fn one_run_makes_no_relation() {
+    let report = read("outlier.jsonl");
+    let load = named(&report["covariates"], "loadavg_1m");
+    assert!(load["pearson"].as_f64().unwrap() > 0.99 && load["spearman"].as_f64().unwrap() < 0.0);
+    assert!(absent(&report, "covariate"));
+}
+
+#[test]
+fn three_runs_have_no_variance_shares_and_no_correlations() {
+    let report = read("wrapper.jsonl");
+    assert_eq!(
+        finding(&report, "dominant_stage")["values"]["variance_share"],
+        Value::Null
+    );
+    let few = finding(&report, "few_runs");
+    assert_eq!(few["values"], json!({"n": 3, "needs": 59}));
+    let text = few["text"].as_str().unwrap();
+    assert!(
+        text.starts_with(
+            "n = 3 is too few runs for variance shares, slopes and correlations (needs 5)"
+        ),
+        "{text}"
+    );
+    for code in [
+        "slow_runs",
+        "dominant_variance",
+        "dominant_p95",
+        "covariate",
+        "mediator",
+    ] {
+        assert!(absent(&report, code), "{code}");
+    }
+    let table = analyze([fixture("findings/wrapper.jsonl")]).stdout;
+    for word in ["variance  ", "Correlation", "slow runs  ", "placed"] {
+        assert!(!table.contains(word), "{word} in {table}");
+    }
+}
+
+#[test]
+fn runs_that_no_client_measured_are_few_as_well() {
+    let report = report([fixture("coldpath/valid/curl-only.jsonl")]);
+    let values = &finding(&report, "few_runs")["values"];
+    assert_eq!(values, &json!({"n": 1, "needs": 59}));
+}
+
+#[test]
+fn a_window_without_any_stage_has_no_dominant_one() {
+    assert!(absent(
+        &report([fixture("coldpath/valid/adopted.jsonl")]),
+        "dominant_stage"
+    ));
+}
+
+#[test]
+fn without_traces_the_next_step_is_named() {
+    let table = analyze([fixture("coldpath/valid/failed.jsonl")]).stdout;
+    let (_, coverage) = table.split_once("Coverage\n").unwrap();
+    assert!(coverage.contains("chains complete 0/0"), "{coverage}");
+    assert!(
+        coverage.contains("hint: no traces of the program itself"),
+        "{coverage}"
+    );
+    let traced = analyze([fixture("findings/wrapper.jsonl")]).stdout;
+    assert!(!traced.contains("hint:"), "{traced}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{analyze, fixture, problems, report};
+use crate::support::{analyze, analyze_stdin, fixture, problems, report};
 
 fn read(name: &str) -> Value {
     report([fixture("formats").join(name)])
@@ -170,4 +170,55 @@ fn check_names_the_line_of_an_unknown_key() {
         "{}",
         answer.stderr
     );
+}
+
+/// A Jaeger trace whose instants are odd microseconds.
+const MICROSECONDS: &str = r#"{"data":[{"traceID":"5b8aa5a2d2c872e8321cf37308d69df2","spans":[
+{"traceID":"5b8aa5a2d2c872e8321cf37308d69df2","spanID":"051581bf3cb55c13","operationName":"root","references":[],"startTime":1790000000000001,"duration":1234,"processID":"p1","tags":[]},
+{"traceID":"5b8aa5a2d2c872e8321cf37308d69df2","spanID":"5fb397be34d26b51","operationName":"load","references":[{"refType":"CHILD_OF","traceID":"5b8aa5a2d2c872e8321cf37308d69df2","spanID":"051581bf3cb55c13"}],"startTime":1790000000000101,"duration":123,"processID":"p1","tags":[]}
+],"processes":{"p1":{"serviceName":"shop","tags":[]}}}]}"#;
+
+#[test]
+fn a_microsecond_clock_shows_no_tenths_of_a_microsecond() {
+    let args = ["-", "--model", "generic"];
+    let table = analyze_stdin(args, MICROSECONDS.as_bytes()).stdout;
+    let words: Vec<&str> = table.split_whitespace().collect();
+    let words = words.join(" ");
+    for row in [
+        "load 123 µs",
+        "unattributed 1.111 ms",
+        "total 1.234 ms",
+        "root 1 1.234 ms",
+    ] {
+        assert!(words.contains(row), "{row} in {table}");
+    }
+}
+
+#[test]
+fn keys_in_snake_case_are_read_with_a_remark() {
+    let plain = std::fs::read_to_string(fixture("coldpath/valid/curl-only.jsonl")).unwrap();
+    let mut snake = plain.clone();
+    for (camel, other) in [
+        ("resourceSpans", "resource_spans"),
+        ("scopeSpans", "scope_spans"),
+        ("traceId", "trace_id"),
+        ("spanId", "span_id"),
+        ("parentSpanId", "parent_span_id"),
+        ("startTimeUnixNano", "start_time_unix_nano"),
+        ("endTimeUnixNano", "end_time_unix_nano"),
+        ("stringValue", "string_value"),
+        ("intValue", "int_value"),
+        ("boolValue", "bool_value"),
+        ("doubleValue", "double_value"),
+    ] {
+        snake = snake.replace(&format!("\"{camel}\""), &format!("\"{other}\""));
+    }
+    let args = ["-", "--format", "json"];
+    let camel = analyze_stdin(args, plain.as_bytes()).json();
+    let found = analyze_stdin(args, snake.as_bytes()).json();
+    let lines = u64::try_from(plain.lines().count()).unwrap();
+    assert_eq!(problems(&camel), []);
+    assert_eq!(problems(&found), [("snake_case_keys".to_owned(), lines)]);
+    assert_eq!(found["runs"], camel["runs"]);
+    assert_eq!(found["windows"], camel["windows"]);
 }

@@ -53,8 +53,11 @@ fn records(qwen: bool) -> Vec<String> {
             + &read("curl-only.jsonl")
             + &read("cohorts.jsonl")
             + &read("joined-by-time.jsonl")
-            + &read("../invalid/conflicting.jsonl");
-        return text.lines().map(str::to_owned).collect();
+            + &read("../invalid/conflicting.jsonl")
+            + &read("../../findings/pairs/traces.jsonl");
+        let manifest = read("../../findings/pairs/manifest.json");
+        let records = text.lines().map(str::to_owned);
+        return records.chain([manifest.trim_end().to_owned()]).collect();
     }
     let mut records = Vec::new();
     for run in ["run-01", "run-02"] {

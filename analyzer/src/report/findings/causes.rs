@@ -2,33 +2,59 @@
 
 use serde_json::json;
 
+use crate::model::lens::Lens;
+use crate::model::metric_rules::SlowWhen;
+
 use super::super::covariates::{Covariate, is_mediator};
-use super::super::numbers::coefficient;
+use super::super::numbers::{coefficient, percent};
+use super::super::stages::FEW_RUNS;
 use super::super::{Finding, Report};
 use super::finding;
 
 /// Adjusted p-value below which a relation is worth a word.
 const ALPHA: f64 = 0.05;
 
-/// One finding for each covariate that goes along with the latency.
-pub(super) fn covariates(report: &Report) -> Vec<Finding> {
-    let related = |covariate: &&Covariate| covariate.p.is_some_and(|p| p < ALPHA);
+/// Spearman's ρ below this part of Pearson's r: one or two runs make the
+/// relation, and the others know nothing of it.
+const RANKS_AGREE: f64 = 0.5;
+
+/// One finding for each covariate that goes along with the latency, in the
+/// direction in which it can make a run slow: less load with the slow runs
+/// explains nothing, and neither does less of what the runs bring about.
+pub(super) fn covariates(lens: &Lens<'_>, report: &Report) -> Vec<Finding> {
+    let slow_when = |covariate: &Covariate| {
+        let mut rules = lens.model.covariates.iter();
+        let rule = rules.find(|rule| rule.name == covariate.name);
+        rule.map_or(SlowWhen::High, |rule| rule.slow_when)
+    };
+    let related = |covariate: &&Covariate| {
+        let ranks = covariate.spearman.zip(covariate.pearson);
+        covariate.n >= FEW_RUNS
+            && covariate.p.is_some_and(|p| p < ALPHA)
+            && ranks.is_some_and(|(rho, r)| rho / r >= RANKS_AGREE)
+    };
     let found = report.covariates.iter().filter(related);
-    found.filter_map(describe).collect()
+    found
+        .filter_map(|covariate| describe(covariate, slow_when(covariate)))
+        .collect()
 }
 
-fn describe(covariate: &Covariate) -> Option<Finding> {
+fn describe(covariate: &Covariate, slow_when: SlowWhen) -> Option<Finding> {
     let r = covariate.pearson?;
-    // Less of what the runs bring about themselves does not make them slow.
-    if is_mediator(covariate) && r <= 0.0 {
+    let (direction, explains) = match slow_when {
+        SlowWhen::High => ("higher", r > 0.0),
+        SlowWhen::Low => ("lower", r < 0.0),
+    };
+    if !explains {
         return None;
     }
     let relation = format!(
-        "`{}` goes along with `{}` (r = {} within cohorts, n = {})",
+        "the {direction} `{}`, the longer `{}` (r = {} within cohorts, n = {}: {} of the variance)",
         covariate.name,
         covariate.with,
         coefficient(r),
-        covariate.n
+        covariate.n,
+        percent(r * r),
     );
     let (code, text) = if is_mediator(covariate) {
         let text = format!(

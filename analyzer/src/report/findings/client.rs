@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::breakdown::client;
-use crate::breakdown::windows::RunWindow;
+use crate::breakdown::store::WindowView;
 
 use super::super::Finding;
 use super::super::build::Row;
-use super::super::numbers::{percent, time};
+use super::super::numbers::{counted, percent, time};
 use super::finding;
 
 /// A gap that is a larger part of the client's time than this is worth a word.
@@ -43,8 +43,9 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
         "after"
     };
     let text = format!(
-        "in {} of {of} runs more than {} of the client's time is outside of the request span; most in {run}: {} {side} it, of {}",
+        "in {} of {} more than {} of the client's time is outside of the request span; most in {run}: {} {side} it, of {}",
         with_gap.len(),
+        counted(of, "run"),
         percent(CLIENT_GAP),
         time(gap, window.quantum),
         time(window.interval.length(), window.quantum),
@@ -60,10 +61,8 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
     Some(finding("client_gap", text, values))
 }
 
-fn client_of<'r, 'a>(row: &'r Row<'a>) -> Option<&'r RunWindow<'a>> {
-    row.windows
-        .iter()
-        .find(|window| window.name == client::WINDOW)
+fn client_of<'a>(row: &Row<'a>) -> Option<WindowView<'a>> {
+    row.all(client::WINDOW).next()
 }
 
 /// Request spans that reach out of the client's window by more than the clock explains.
@@ -75,9 +74,9 @@ pub(super) fn outlives_client(complete: &[&Row<'_>]) -> Option<Finding> {
         .collect();
     let worst = outside.iter().max_by_key(|window| window.outside)?;
     let text = format!(
-        "in {} of {} runs the request span reaches out of the client's window, by up to {}; their clocks differ, or the span ends after the answer was sent",
+        "in {} of {} the request span reaches out of the client's window, by up to {}; their clocks differ, or the span ends after the answer was sent",
         outside.len(),
-        windows.len(),
+        counted(windows.len(), "run"),
         time(worst.outside, worst.quantum),
     );
     let values = vec![

@@ -2,9 +2,11 @@
 
 use serde_json::json;
 
+use crate::stats::order_interval::{OrderInterval, order_interval};
 use crate::units::Nanos;
 
-use super::super::numbers::{amount, time};
+use super::super::numbers::{amount, counted, time};
+use super::super::stages::{FEW_RUNS, SLOW_RUNS_MIN};
 use super::super::{Finding, Report};
 use super::finding;
 
@@ -12,9 +14,14 @@ pub(super) fn chains(report: &Report) -> Option<Finding> {
     let runs = &report.runs;
     let first = runs.incomplete.first()?;
     let text = format!(
-        "{} of {} traced runs are incomplete and in no breakdown; {} lacks {}",
+        "{} of {} {} incomplete and in no breakdown; {} lacks {}",
         runs.incomplete.len(),
-        runs.traced,
+        counted(runs.traced, "traced run"),
+        if runs.incomplete.len() == 1 {
+            "is"
+        } else {
+            "are"
+        },
         first.run,
         first.missing.join(", ")
     );
@@ -29,7 +36,10 @@ pub(super) fn chains(report: &Report) -> Option<Finding> {
 pub(super) fn failures(report: &Report) -> Option<Finding> {
     let (run, reason) = report.runs.first_failure.as_ref()?;
     let (failed, total) = (report.runs.failed, report.runs.total);
-    let text = format!("{failed} of {total} runs failed; {run}: {reason}");
+    let text = format!(
+        "{failed} of {} failed; {run}: {reason}",
+        counted(total, "run")
+    );
     let values = vec![
         ("failed", json!(failed)),
         ("total", json!(total)),
@@ -38,32 +48,44 @@ pub(super) fn failures(report: &Report) -> Option<Finding> {
     Some(finding("failed_runs", text, values))
 }
 
+/// What there are too few runs for, in the smallest cohort where there are several.
 pub(super) fn few_runs(report: &Report) -> Option<Finding> {
-    let latency = report
-        .windows
+    let smallest = report.cohorts.iter().min_by_key(|cohort| cohort.n);
+    let metrics = smallest.map_or(&report.metrics, |cohort| &cohort.metrics);
+    let windows = smallest.map_or(&report.windows, |cohort| &cohort.windows);
+    let latency = windows
         .first()
         .map(|window| window.unattributed.correlation.with.as_str());
-    let mut short = report
-        .metrics
-        .iter()
-        .filter(|metric| metric.p95_needs_n.is_some());
+    let mut short = metrics.iter().filter(|metric| metric.p95_needs_n.is_some());
     let metric = short
         .clone()
         .find(|metric| Some(metric.name.as_str()) == latency)
-        .or_else(|| short.next())?;
-    let needs = metric.p95_needs_n?;
-    let p95 = metric.p95.map_or_else(String::new, |value| {
-        format!(" ({} in `{}`)", amount(value, Nanos(1)), metric.name)
+        .or_else(|| short.next());
+    let window = windows.first().map(|window| window.runs);
+    // Where no client measured, the traced runs are what there is.
+    let n = metric.map(|metric| metric.n).or(window)?;
+    let OrderInterval::NeedsN(needs) = order_interval(n, 0.95) else {
+        return None;
+    };
+    let mut wanting = Vec::new();
+    if n < FEW_RUNS {
+        wanting.push(format!(
+            "variance shares, slopes and correlations (needs {FEW_RUNS})"
+        ));
+    }
+    if n < SLOW_RUNS_MIN {
+        wanting.push(format!("what slow runs do (needs {SLOW_RUNS_MIN})"));
+    }
+    let p95 = metric.filter(|_| n > 1).and_then(|metric| {
+        let value = amount(metric.p95?, metric.quantum);
+        Some(format!(" of {value} in `{}`", metric.name))
     });
-    let text = format!(
-        "n = {} gives no 95 % interval for P95{p95}; {needs} runs would",
-        metric.n
-    );
-    Some(finding(
-        "few_runs",
-        text,
-        vec![("n", json!(metric.n)), ("needs", json!(needs))],
-    ))
+    let p95 = p95.unwrap_or_default();
+    wanting.push(format!("a 95 % interval of the P95{p95} (needs {needs})"));
+    let of = smallest.map_or_else(String::new, |cohort| format!("{}: ", cohort.name));
+    let text = format!("{of}n = {n} is too few runs for {}", wanting.join(", "));
+    let values = vec![("n", json!(n)), ("needs", json!(needs))];
+    Some(finding("few_runs", text, values))
 }
 
 pub(super) fn clock(report: &Report) -> Option<Finding> {
@@ -89,7 +111,7 @@ pub(super) fn pooled(report: &Report) -> Option<Finding> {
         .collect();
     (names.len() > 1).then(|| {
         let text = format!(
-            "these are {} cohorts ({}); breakdowns and correlations pool all of their traced runs",
+            "these are {} cohorts ({}), each with figures of its own; in JSON, the keys outside of `cohorts` pool them",
             names.len(),
             names.join(", ")
         );

@@ -5,15 +5,12 @@ use serde_json::json;
 use crate::units::Nanos;
 
 use super::super::numbers::{percent, time};
-use super::super::{Finding, GroupReport, Report, StageReport, WindowReport, millionth};
-use super::finding;
+use super::super::stages::{FEW_RUNS, SLOW_RUNS_MIN};
+use super::super::{DrillReport, Finding, GroupReport, StageReport, WindowReport, millionth};
+use super::{Scope, finding};
 
 /// A phase that covers less of a stage than this does not explain it.
 const EXPLAINS_MIN: f64 = 0.01;
-/// Below this n the slowest tenth is one run, and one run is an anecdote.
-const SLOW_RUNS_MIN: usize = 10;
-/// Below this n a variance is made by one or two runs.
-const VARIANCE_MIN: usize = 5;
 /// Runs that a sentence names.
 const NAMED_MAX: usize = 4;
 
@@ -31,6 +28,8 @@ pub(super) fn largest(
 }
 
 pub(super) fn dominant_stage(window: &WindowReport) -> Option<Finding> {
+    // A window of which nothing is known but its length has no dominant stage.
+    window.stages.iter().find(|stage| stage.n_present > 0)?;
     let (stage, share) = largest(window, |stage| stage.share_p50)?;
     let mut text = format!(
         "`{}` is {} of the {} at P50",
@@ -38,7 +37,8 @@ pub(super) fn dominant_stage(window: &WindowReport) -> Option<Finding> {
         percent(share),
         window.title.to_lowercase()
     );
-    if let Some(variance) = stage.variance_share.filter(|_| window.runs >= VARIANCE_MIN) {
+    let variance = stage.variance_share.filter(|_| window.runs >= FEW_RUNS);
+    if let Some(variance) = variance {
         text.push_str(" and ");
         text.push_str(&percent(variance));
         text.push_str(" of its variance");
@@ -47,7 +47,7 @@ pub(super) fn dominant_stage(window: &WindowReport) -> Option<Finding> {
         ("window", json!(window.name)),
         ("stage", json!(stage.name)),
         ("share_p50", json!(share)),
-        ("variance_share", json!(stage.variance_share)),
+        ("variance_share", json!(variance)),
         (
             "slowest",
             json!(slow_share(window).map(|(stage, _)| &stage.name)),
@@ -65,7 +65,7 @@ pub(super) fn dominant_stage(window: &WindowReport) -> Option<Finding> {
 pub(super) fn variance_elsewhere(window: &WindowReport) -> Option<Finding> {
     let (dominant, _) = largest(window, |stage| stage.share_p50)?;
     let (stage, variance) = largest(window, |stage| stage.variance_share)?;
-    (window.runs >= VARIANCE_MIN && stage.name != dominant.name).then(|| {
+    (window.runs >= FEW_RUNS && stage.name != dominant.name).then(|| {
         let title = window.title.to_lowercase();
         let part = percent(variance);
         let text = format!(
@@ -114,12 +114,10 @@ pub(super) fn slow_elsewhere(window: &WindowReport) -> Option<Finding> {
     })
 }
 
-pub(super) fn group_share(report: &Report, group: &GroupReport) -> Option<Finding> {
+pub(super) fn group_share(scope: &Scope<'_>, group: &GroupReport) -> Option<Finding> {
     let share = group.share_p50?;
-    let window = report
-        .windows
-        .iter()
-        .find(|window| window.name == group.of)?;
+    let mut windows = scope.windows.iter();
+    let window = windows.find(|window| window.name == group.of)?;
     let members: Vec<_> = group
         .stages
         .iter()
@@ -140,9 +138,12 @@ pub(super) fn group_share(report: &Report, group: &GroupReport) -> Option<Findin
     Some(finding("group_share", text, values))
 }
 
-/// The largest phase of the windows that explain a stage.
-pub(super) fn startup_phase(report: &Report) -> Option<Finding> {
-    let drill = report.drill_through.first()?;
+/// The largest phase of what explains the dominant stage, or the first stage
+/// that is explained where nothing explains that one.
+pub(super) fn explaining_phase(window: &WindowReport, drills: &[DrillReport]) -> Option<Finding> {
+    let dominant = largest(window, |stage| stage.share_p50);
+    let explains = |drill: &&DrillReport| dominant.is_some_and(|(one, _)| one.name == drill.stage);
+    let drill = drills.iter().find(explains).or_else(|| drills.first())?;
     let phase = drill
         .phases
         .iter()
@@ -153,11 +154,10 @@ pub(super) fn startup_phase(report: &Report) -> Option<Finding> {
     }
     let about = if phase.placed.is_some() { "about " } else { "" };
     let text = format!(
-        "`{}` covers {about}{} of `{}`, the most of all phases of `{}`",
+        "`{}` covers {about}{} of `{}`, the most of all that explains it",
         phase.name,
         percent(share),
         drill.stage,
-        drill.explained_by
     );
     let values = vec![
         ("stage", json!(drill.stage)),

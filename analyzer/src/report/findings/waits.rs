@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::breakdown::windows::{RunWindow, StageTime};
+use crate::breakdown::store::{StageView, WindowView};
 use crate::model::lens::Lens;
 use crate::model::window_rules::{DrillRule, WrapperRule};
 use crate::stats::correlation::correlate;
@@ -11,7 +11,8 @@ use crate::stats::quantile::median;
 use crate::units::{Nanos, difference};
 
 use super::super::build::Row;
-use super::super::numbers::{coefficient, percent, time};
+use super::super::numbers::{coefficient, counted, percent, time};
+use super::super::stages::FEW_RUNS;
 use super::super::{Finding, Report, SchedReport, WindowReport, millionth};
 use super::finding;
 use super::stages::largest;
@@ -32,9 +33,11 @@ const OVERLAP_MIN: f64 = 0.01;
 
 /// A stage that began while the work it waits for was under way and ends with
 /// it in every run: it has no length of its own.
-pub(super) fn shared_deadline(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Option<Finding> {
-    let mut rules = lens.model.drill_through.iter();
-    rules.find_map(|rule| deadline_of(lens, rule, rows))
+pub(super) fn shared_deadline(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Vec<Finding> {
+    let rules = lens.model.drill_through.iter();
+    rules
+        .filter_map(|rule| deadline_of(lens, rule, rows))
+        .collect()
 }
 
 fn deadline_of(lens: &Lens<'_>, rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Finding> {
@@ -46,16 +49,18 @@ fn deadline_of(lens: &Lens<'_>, rule: &DrillRule, rows: &[&Row<'_>]) -> Option<F
             let stage = stages.find(|stage| stage.name == rule.stage && stage.present);
             let Some(stage) = stage else { continue };
             of += 1;
-            points.extend(delay_and_length(lens, rule, row, window, stage));
+            points.extend(delay_and_length(lens, rule, row, &window, &stage));
         }
     }
     if of < PATTERN_MIN || points.len() < of {
         return None;
     }
-    let found = correlate(&points).ok();
+    let found = correlate(&points).ok().filter(|_| of >= FEW_RUNS);
     let mut text = format!(
-        "`{}` begins while `{}` is under way and ends with it in {of} of {of} runs: it only waits for that end",
-        rule.stage, rule.explained_by
+        "`{}` begins while `{}` is under way and ends with it in {of} of {}: it only waits for that end",
+        rule.stage,
+        rule.explained_by,
+        counted(of, "run")
     );
     // Only where the wait follows its own start is the slope evidence of it.
     let slope = found.filter(|found| found.pearson < 0.0);
@@ -83,8 +88,8 @@ fn delay_and_length(
     lens: &Lens<'_>,
     rule: &DrillRule,
     row: &Row<'_>,
-    window: &RunWindow<'_>,
-    stage: &StageTime<'_>,
+    window: &WindowView<'_>,
+    stage: &StageView<'_>,
 ) -> Option<(f64, f64)> {
     let span = row.view(window.request).first(lens, &rule.explained_by)?;
     let work = lens.data.span(span).interval;
@@ -121,8 +126,8 @@ pub(super) fn wrapper(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Option<Finding> {
     }
     if between > 0 {
         words.push(format!(
-            "in {between} of {} runs another process stands between the daemon and the agent",
-            rows.len()
+            "in {between} of {} another process stands between the daemon and the agent",
+            counted(rows.len(), "run")
         ));
     }
     let text = format!("{}; start the agent's program itself", words.join("; "));

@@ -1,15 +1,16 @@
 //! The report laid out in sections, before it is drawn as a table or Markdown.
+//!
+//! With several cohorts every breakdown stands once with a column for each: what
+//! pools them is in JSON only.
 
+mod beside;
+mod coverage;
+mod metrics;
 mod windows;
 
-use std::fmt::Write as _;
-
-use crate::units::Nanos;
-
 use super::covariates::Covariate;
-use super::numbers::{NONE, amount, coefficient, escape, or_none};
-use super::paths::{PathReport, PathValue};
-use super::{Amount, CohortReport, Comparison, MetricReport, Report};
+use super::numbers::{NONE, coefficient, escape, or_none};
+use super::{Report, WindowReport};
 
 /// Rows of equally many cells; the first cell names the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,24 @@ pub struct Grid {
     pub head: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// Leaves out the columns behind the first in which no row has anything.
+    fn without_empty_columns(mut self) -> Self {
+        let empty = |column: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+            column > 0 && cells.all(|cell| cell.is_empty() || cell == NONE)
+        };
+        let kept: Vec<bool> = (0..self.head.len()).map(|column| !empty(column)).collect();
+        let keep = |cells: &mut Vec<String>| {
+            let mut kept = kept.iter();
+            cells.retain(|_| kept.next().copied().unwrap_or(true));
+        };
+        keep(&mut self.head);
+        self.rows.iter_mut().for_each(keep);
+        self
+    }
 }
 
 /// One section.
@@ -36,29 +55,74 @@ pub struct Section {
 /// Lays out the whole report.
 #[must_use]
 pub fn sections(report: &Report) -> Vec<Section> {
-    let mut all = vec![findings(report), coverage(report)];
-    // Pooled over cohorts these would say nothing; each has its own below.
+    let mut all = vec![findings(report), coverage::coverage(report)];
     if report.cohorts.is_empty() {
-        all.push(metrics("End to end", &report.metrics));
+        all.push(metrics::metrics("End to end", &report.metrics));
+        all.extend(one_cohort(report));
+    } else {
+        all.extend(report.cohorts.iter().map(metrics::cohort));
+        all.extend(metrics::comparisons(&report.comparisons));
+        all.extend(several_cohorts(report));
     }
-    all.extend(report.cohorts.iter().map(cohort));
-    all.extend(comparisons(&report.comparisons));
-    let drills = report.drill_through.iter().map(windows::drill);
-    let mut breakdowns = report.windows.iter().map(windows::window);
-    all.extend(breakdowns.next());
-    all.extend(drills);
-    all.extend(breakdowns);
-    all.extend(windows::groups(report));
-    all.extend(windows::scheduler(report));
-    all.extend(windows::correlations(report));
     all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
+    for section in &mut all {
+        section.grid = section.grid.take().map(Grid::without_empty_columns);
+    }
+    all
+}
+
+fn one_cohort(report: &Report) -> Vec<Section> {
+    let mut breakdowns = report.windows.iter().map(windows::window);
+    let mut all: Vec<Section> = breakdowns.next().into_iter().collect();
+    all.extend(report.drill_through.iter().map(windows::drill));
+    all.extend(breakdowns);
+    all.extend(windows::groups(&report.groups));
+    all.extend(windows::scheduler(None, &report.windows));
+    all.extend(report.windows.first().and_then(of_all));
+    all
+}
+
+fn of_all(window: &WindowReport) -> Option<Section> {
+    windows::correlations(None, window)
+}
+
+fn several_cohorts(report: &Report) -> Vec<Section> {
+    let mut breakdowns = report
+        .windows
+        .iter()
+        .map(|window| beside::window(report, window));
+    let mut all: Vec<Section> = breakdowns.next().into_iter().collect();
+    // Said once, it need not be said below every window.
+    let breakdowns = breakdowns.map(|section| Section {
+        notes: Vec::new(),
+        ..section
+    });
+    let drills = report.drill_through.iter();
+    all.extend(drills.map(|drill| beside::drill(report, drill)));
+    all.extend(breakdowns);
+    all.extend(beside::groups(report));
+    for cohort in &report.cohorts {
+        all.extend(windows::scheduler(Some(&cohort.name), &cohort.windows));
+    }
+    for cohort in &report.cohorts {
+        let window = cohort.windows.first();
+        all.extend(window.and_then(|window| windows::correlations(Some(&cohort.name), window)));
+    }
     all
 }
 
 fn head(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+/// A title that names the cohort it is about, where there are several.
+fn titled(title: &str, cohort: Option<&str>) -> String {
+    match cohort {
+        None => title.to_owned(),
+        Some(cohort) => format!("{title}: {}", escape(cohort)),
+    }
 }
 
 fn findings(report: &Report) -> Section {
@@ -72,71 +136,6 @@ fn findings(report: &Report) -> Section {
         lines,
         ..Section::default()
     }
-}
-
-fn coverage(report: &Report) -> Section {
-    let runs = &report.runs;
-    let records = &report.input.records;
-    let mut first = format!(
-        "model {}; chains complete {}/{}",
-        report.model, runs.complete, runs.traced
-    );
-    let counts = [
-        (runs.failed, "failed"),
-        (runs.not_traced, "not traced"),
-        (runs.warmup, "warm-up left out"),
-    ];
-    for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
-        // Writing to a String cannot fail.
-        let _ = write!(first, "; {count} {what}");
-    }
-    let mut second = format!(
-        "{} files; {} spans, {} logs, {} metrics, {} profiles parsed",
-        report.input.files, records.spans, records.logs, records.metrics, records.profiles
-    );
-    if runs.profile_joins.of > 0 {
-        let joins = runs.profile_joins;
-        let _ = write!(second, "; profile joins {}/{}", joins.joined, joins.of);
-    }
-    if report.input.not_traces > 0 {
-        let _ = write!(second, "; {} files hold no trace", report.input.not_traces);
-    }
-    let mut lines = vec![first, second];
-    lines.extend(report.paths.iter().map(path));
-    lines.extend(runs.incomplete.iter().map(|one| {
-        format!(
-            "{} lacks {}",
-            escape(&one.run),
-            escape(&one.missing.join(", "))
-        )
-    }));
-    Section {
-        title: "Coverage".to_owned(),
-        lines,
-        ..Section::default()
-    }
-}
-
-/// Which way the requests went, in one line.
-fn path(path: &PathReport) -> String {
-    let value = |value: &PathValue| {
-        let mut text = format!(
-            "{} {}/{}",
-            value
-                .value
-                .as_deref()
-                .map_or_else(|| NONE.to_owned(), escape),
-            value.n,
-            path.n
-        );
-        // Where a minority went another way, which it was is worth knowing.
-        if value.n * 2 < path.n && !value.runs.is_empty() {
-            let _ = write!(text, " ({})", escape(&value.runs.join(", ")));
-        }
-        text
-    };
-    let values: Vec<String> = path.values.iter().map(value).collect();
-    format!("{}: {}", escape(&path.name), values.join(", "))
 }
 
 fn covariates(report: &Report) -> Option<Section> {
@@ -155,6 +154,7 @@ fn covariates(report: &Report) -> Option<Section> {
     let with = report.covariates.first().map(|one| &one.with)?;
     let note =
         "mediator: the run itself brings it about; it says how a run was slow and explains nothing";
+    let mediators = report.covariates.iter().any(super::covariates::is_mediator);
     Some(Section {
         title: format!("What else goes along with {with} (within cohorts)"),
         lines: Vec::new(),
@@ -162,7 +162,7 @@ fn covariates(report: &Report) -> Option<Section> {
             head: head(&["name", "role", "n", "Pearson", "Spearman", "p (Holm)", ""]),
             rows,
         }),
-        notes: vec![note.to_owned()],
+        notes: mediators.then(|| note.to_owned()).into_iter().collect(),
     })
 }
 
@@ -173,107 +173,6 @@ fn p_value(p: f64) -> String {
     } else {
         format!("{p:.3}")
     }
-}
-
-fn metrics(title: &str, metrics: &[MetricReport]) -> Section {
-    let rows: Vec<_> = metrics
-        .iter()
-        .filter(|metric| metric.n > 0)
-        .map(metric_row)
-        .collect();
-    let absent: Vec<_> = metrics
-        .iter()
-        .filter(|metric| metric.n == 0)
-        .map(|metric| metric.name.as_str())
-        .collect();
-    let mut notes = Vec::new();
-    if !absent.is_empty() {
-        notes.push(format!("not in these runs: {}", absent.join(", ")));
-    }
-    let grid = (!rows.is_empty()).then(|| Grid {
-        head: head(&["metric", "n", "P50", "95 % interval", "P95", "max", "mean"]),
-        rows,
-    });
-    Section {
-        title: title.to_owned(),
-        lines: Vec::new(),
-        grid,
-        notes,
-    }
-}
-
-fn metric_row(metric: &MetricReport) -> Vec<String> {
-    let print = |value: Amount| amount(value, Nanos(1));
-    let bounded = |value: Option<Amount>| match (value, metric.above) {
-        (Some(value), _) => print(value),
-        (None, Some(bound)) => format!("> {}", print(bound)),
-        (None, None) => NONE.to_owned(),
-    };
-    let interval = or_none(metric.p50_ci, |[low, high]| {
-        format!("{} … {}", or_none(low, print), or_none(high, print))
-    });
-    vec![
-        escape(&metric.name),
-        metric.n.to_string(),
-        bounded(metric.p50),
-        interval,
-        bounded(metric.p95),
-        bounded(metric.max),
-        or_none(metric.mean, print),
-    ]
-}
-
-/// Where the time of each stage went; the client's window repeats the request's.
-fn cohort(cohort: &CohortReport) -> Section {
-    metrics(
-        &format!("Cohort {} (n = {})", escape(&cohort.name), cohort.n),
-        &cohort.metrics,
-    )
-}
-
-fn comparisons(comparisons: &[Comparison]) -> Option<Section> {
-    let print = |value: Amount| amount(value, Nanos(1));
-    let row = |one: &Comparison| {
-        let shift = or_none(one.shift.estimate, print);
-        let shift_ci = or_none(one.shift.low.zip(one.shift.high), |(low, high)| {
-            format!("{} … {}", print(low), print(high))
-        });
-        let three = |value: f64| format!("{value:.3}");
-        let ratio_ci = or_none(one.ratio.low.zip(one.ratio.high), |(low, high)| {
-            format!("{low:.3} … {high:.3}")
-        });
-        vec![
-            format!(
-                "{}: {} − {}",
-                escape(&one.metric),
-                escape(&one.candidate),
-                escape(&one.control)
-            ),
-            one.n_pairs.to_string(),
-            shift,
-            shift_ci,
-            or_none(one.ratio.estimate, three),
-            ratio_ci,
-        ]
-    };
-    let rows: Vec<_> = comparisons.iter().map(row).collect();
-    let grid = (!rows.is_empty()).then(|| Grid {
-        head: head(&[
-            "comparison",
-            "pairs",
-            "shift",
-            "95 % interval",
-            "ratio",
-            "95 % interval",
-        ]),
-        rows,
-    })?;
-    Some(Section {
-        title: "Paired comparisons (Hodges–Lehmann)".to_owned(),
-        lines: Vec::new(),
-        grid: Some(grid),
-        notes: Vec::new(),
-    })
 }
 
 fn problems(report: &Report) -> Option<Section> {
@@ -305,4 +204,22 @@ fn problems(report: &Report) -> Option<Section> {
         grid: Some(grid),
         notes: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_without_anything_are_left_out_and_the_first_never() {
+        let grid = Grid {
+            head: head(&["stage", "P50", "placed", ""]),
+            rows: vec![head(&["", "1 ms", NONE, ""]), head(&["", NONE, NONE, ""])],
+        };
+        let expected = Grid {
+            head: head(&["stage", "P50"]),
+            rows: vec![head(&["", "1 ms"]), head(&["", NONE])],
+        };
+        assert_eq!(grid.without_empty_columns(), expected);
+    }
 }

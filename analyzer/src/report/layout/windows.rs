@@ -6,12 +6,18 @@ use crate::breakdown::client;
 use crate::units::Nanos;
 
 use super::super::findings::parts_of;
-use super::super::numbers::{NONE, coefficient, escape, or_none, percent, signed_time, time};
-use super::super::{DrillReport, GroupReport, Report, StageReport, WindowReport};
-use super::{Grid, Section, head};
+use super::super::numbers::{
+    NONE, coefficient, counted, escape, or_none, percent, signed_time, time,
+};
+use super::super::stages::FEW_RUNS;
+use super::super::{DrillReport, GroupReport, StageReport, WindowReport};
+use super::{Grid, Section, head, titled};
 
 pub(super) fn window(window: &WindowReport) -> Section {
     let show = |value: Option<Nanos>| or_none(value, |value| time(value, window.quantum));
+    // What one run, or a few, would only seem to say is left out.
+    let spread = |value: Option<Nanos>| show(value.filter(|_| window.n > 1));
+    let enough = window.n >= FEW_RUNS;
     let row = |stage: &StageReport| {
         let mut name = escape(&stage.name);
         if stage.n_present < stage.n && stage.name != window.unattributed.name {
@@ -20,12 +26,14 @@ pub(super) fn window(window: &WindowReport) -> Section {
         vec![
             name,
             show(stage.p50),
-            show(stage.p95),
-            show(stage.max),
+            spread(stage.p95),
+            spread(stage.max),
             or_none(stage.share_p50, percent),
-            show(stage.p50_attribution),
-            or_none(stage.variance_share, percent),
-            or_none(stage.p95_excess, |value| signed_time(value, window.quantum)),
+            show(stage.p50_attribution.filter(|_| enough)),
+            or_none(stage.variance_share.filter(|_| enough), percent),
+            or_none(stage.p95_excess.filter(|_| enough), |value| {
+                signed_time(value, window.quantum)
+            }),
         ]
     };
     let mut rows: Vec<_> = window.stages.iter().map(row).collect();
@@ -44,16 +52,16 @@ pub(super) fn window(window: &WindowReport) -> Section {
     rows.push(vec![
         "total".to_owned(),
         show(window.total.p50),
-        show(window.total.p95),
-        show(window.total.max),
+        spread(window.total.p95),
+        spread(window.total.max),
         percent(1.0),
-        show(sum(&|stage| stage.p50_attribution)),
-        if window.unattributed.variance_share.is_some() {
+        show(sum(&|stage| stage.p50_attribution).filter(|_| enough)),
+        if enough && window.unattributed.variance_share.is_some() {
             percent(1.0)
         } else {
             NONE.to_owned()
         },
-        or_none(sum(&|stage| stage.p95_excess), |value| {
+        or_none(sum(&|stage| stage.p95_excess).filter(|_| enough), |value| {
             signed_time(value, window.quantum)
         }),
     ]);
@@ -75,8 +83,10 @@ pub(super) fn window(window: &WindowReport) -> Section {
             format!("{} (n = {})", window.title, window.n)
         } else {
             format!(
-                "{} (n = {} in {} runs)",
-                window.title, window.n, window.runs
+                "{} (n = {} in {})",
+                window.title,
+                window.n,
+                counted(window.runs, "run")
             )
         },
         lines: Vec::new(),
@@ -85,10 +95,10 @@ pub(super) fn window(window: &WindowReport) -> Section {
     }
 }
 
-pub(super) fn scheduler(report: &Report) -> Option<Section> {
+/// Where the time of each stage went; the client's window repeats the request's.
+pub(super) fn scheduler(cohort: Option<&str>, windows: &[WindowReport]) -> Option<Section> {
     let mut rows = Vec::new();
-    for window in report
-        .windows
+    for window in windows
         .iter()
         .filter(|window| window.name != client::WINDOW)
     {
@@ -114,8 +124,10 @@ pub(super) fn scheduler(report: &Report) -> Option<Section> {
         }
     }
     (!rows.is_empty()).then(|| Section {
-        title: "On a processor, waiting for one, blocked (P50 of the thread that ran it)"
-            .to_owned(),
+        title: titled(
+            "On a processor, waiting for one, blocked (P50 of the thread that ran it)",
+            cohort,
+        ),
         lines: Vec::new(),
         grid: Some(Grid {
             head: head(&["window / stage", "of", "running", "waiting", "blocked"]),
@@ -174,13 +186,9 @@ pub(super) fn drill(drill: &DrillReport) -> Section {
     }
 }
 
-pub(super) fn groups(report: &Report) -> Option<Section> {
+pub(super) fn groups(groups: &[GroupReport]) -> Option<Section> {
     let row = |group: &GroupReport| {
-        let quantum = report
-            .windows
-            .iter()
-            .find(|window| window.name == group.of)
-            .map_or(Nanos(1), |window| window.quantum);
+        let quantum = group.quantum;
         vec![
             group.title.clone(),
             group.of.clone(),
@@ -188,7 +196,7 @@ pub(super) fn groups(report: &Report) -> Option<Section> {
             or_none(group.share_p50, percent),
         ]
     };
-    let rows: Vec<_> = report.groups.iter().map(row).collect();
+    let rows: Vec<_> = groups.iter().map(row).collect();
     let grid = (!rows.is_empty()).then(|| Grid {
         head: head(&["group", "of", "P50", "share"]),
         rows,
@@ -201,8 +209,11 @@ pub(super) fn groups(report: &Report) -> Option<Section> {
     })
 }
 
-pub(super) fn correlations(report: &Report) -> Option<Section> {
-    let window = report.windows.first()?;
+/// `None` for too few runs to show more than noise.
+pub(super) fn correlations(cohort: Option<&str>, window: &WindowReport) -> Option<Section> {
+    if window.n < FEW_RUNS {
+        return None;
+    }
     let rows: Vec<_> = window
         .stages
         .iter()
@@ -225,7 +236,13 @@ pub(super) fn correlations(report: &Report) -> Option<Section> {
         })
         .collect();
     Some(Section {
-        title: format!("Correlation with {}", window.unattributed.correlation.with),
+        title: titled(
+            &format!(
+                "Correlation with {} (n = {})",
+                window.unattributed.correlation.with, window.n
+            ),
+            cohort,
+        ),
         lines: Vec::new(),
         grid: Some(Grid {
             head: head(&["stage", "Pearson", "95 % interval", "Spearman", "slope", ""]),

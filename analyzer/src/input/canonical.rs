@@ -1,0 +1,522 @@
+//! OTLP JSON lines as exporters print them, read in one pass straight into the
+//! batch: no tree, no borrowed copy, no list that is taken apart again.
+//!
+//! This lane takes only what it knows in full: camelCase keys, hexadecimal ids,
+//! times as text, no escapes, no `null`, nothing twice. It has no opinion about
+//! anything else: it leaves the batch as it was and the line to [`super::otlp`],
+//! which reads every spelling and words every problem. What both accept they
+//! read alike; that is tested.
+
+use crate::trace::names::Symbol;
+use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
+use crate::units::{Interval, Timestamp};
+
+use super::batch::Batch;
+
+/// Deepest nesting of a value that is passed over.
+const DEPTH_MAX: u32 = 16;
+/// Digits of a number that fits 64 bits whatever they are.
+const DIGITS_MAX: usize = 18;
+
+/// Reads one line that begins with `{"resourceSpans"`; `None` leaves `batch` as
+/// it was.
+pub fn read_line(line: &str, batch: &mut Batch) -> Option<()> {
+    let before = batch.mark();
+    let mut cursor = Cursor { text: line, at: 0 };
+    let read = cursor
+        .document(batch)
+        .filter(|()| cursor.at == cursor.text.len());
+    if read.is_none() {
+        batch.undo_to(before);
+    }
+    read
+}
+
+/// A place in a line.
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// Fields of an object that were met; none may be met twice.
+#[derive(Default)]
+struct Met(u32);
+
+impl Met {
+    fn once(&mut self, field: u32) -> Option<()> {
+        let new = self.0 & 1 << field == 0;
+        self.0 |= 1 << field;
+        new.then_some(())
+    }
+}
+
+impl<'a> Cursor<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// Passes over `byte` and the one space that some printers put behind it;
+    /// whether it was there.
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.expect(byte).is_some();
+        if found && self.peek() == Some(b' ') {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Text without escapes.
+    fn string(&mut self) -> Option<&'a str> {
+        self.expect(b'"')?;
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let length = rest
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
+        if rest[length] != b'"' {
+            return None;
+        }
+        let text = self.text.get(self.at..self.at + length)?;
+        self.at += length + 1;
+        Some(text)
+    }
+
+    /// An object, each field of which `field` reads.
+    fn object(&mut self, mut field: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+        self.expect(b'{')?;
+        if self.expect(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            let key = self.string()?;
+            if !self.take(b':') {
+                return None;
+            }
+            field(self, key)?;
+            if !self.take(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    /// A list, each element of which `element` reads.
+    fn list(&mut self, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.expect(b'[')?;
+        if self.expect(b']').is_some() {
+            return Some(());
+        }
+        loop {
+            element(self)?;
+            if !self.take(b',') {
+                return self.expect(b']');
+            }
+        }
+    }
+
+    fn document(&mut self, batch: &mut Batch) -> Option<()> {
+        let mut met = Met::default();
+        self.object(|cursor, key| match key {
+            "resourceSpans" => {
+                met.once(0)?;
+                cursor.list(|cursor| cursor.resource_spans(batch))
+            }
+            _ => cursor.skip_field(key),
+        })
+    }
+
+    fn resource_spans(&mut self, batch: &mut Batch) -> Option<()> {
+        let mut met = Met::default();
+        let first = batch.spans.len();
+        let mut attributes = Vec::new();
+        self.object(|cursor, key| match key {
+            "resource" => {
+                met.once(0)?;
+                attributes = cursor.resource(batch)?;
+                Some(())
+            }
+            "scopeSpans" => {
+                met.once(1)?;
+                cursor.list(|cursor| cursor.scope_spans(batch))
+            }
+            _ => cursor.skip_field(key),
+        })?;
+        let resource = batch.resource(attributes.into_iter().collect());
+        for span in &mut batch.spans[first..] {
+            span.resource = resource;
+        }
+        Some(())
+    }
+
+    fn resource(&mut self, batch: &mut Batch) -> Option<Vec<(Symbol, Value)>> {
+        let mut met = Met::default();
+        let mut attributes = Vec::new();
+        self.object(|cursor, key| match key {
+            "attributes" => {
+                met.once(0)?;
+                cursor.attributes(batch, &mut attributes)
+            }
+            _ => cursor.skip_field(key),
+        })?;
+        Some(attributes)
+    }
+
+    fn scope_spans(&mut self, batch: &mut Batch) -> Option<()> {
+        let mut met = Met::default();
+        self.object(|cursor, key| match key {
+            "spans" => {
+                met.once(0)?;
+                cursor.list(|cursor| cursor.span(batch))
+            }
+            _ => cursor.skip_field(key),
+        })
+    }
+
+    fn span(&mut self, batch: &mut Batch) -> Option<()> {
+        let mut met = Met::default();
+        let (mut trace, mut id, mut parent) = (None, None, None);
+        let (mut start, mut end, mut name) = (0, 0, "");
+        let (mut status, mut message) = (Status::Unset, None);
+        let mut attributes = std::mem::take(&mut batch.held);
+        attributes.clear();
+        let (mut events, mut links) = (Vec::new(), Vec::new());
+        self.object(|cursor, key| {
+            match key {
+                "traceId" => {
+                    met.once(0)?;
+                    trace = Some(TraceId(cursor.id()?));
+                }
+                "spanId" => {
+                    met.once(1)?;
+                    id = Some(SpanId(cursor.id()?));
+                }
+                "parentSpanId" => {
+                    met.once(2)?;
+                    parent = cursor.parent()?;
+                }
+                "name" => {
+                    met.once(3)?;
+                    name = cursor.string()?;
+                }
+                "startTimeUnixNano" => {
+                    met.once(4)?;
+                    start = cursor.instant()?;
+                }
+                "endTimeUnixNano" => {
+                    met.once(5)?;
+                    end = cursor.instant()?;
+                }
+                "attributes" => {
+                    met.once(6)?;
+                    cursor.attributes(batch, &mut attributes)?;
+                }
+                "events" => {
+                    met.once(7)?;
+                    cursor.list(|cursor| {
+                        events.push(cursor.event(batch)?);
+                        Some(())
+                    })?;
+                }
+                "links" => {
+                    met.once(8)?;
+                    cursor.list(|cursor| {
+                        links.push(cursor.link()?);
+                        Some(())
+                    })?;
+                }
+                "status" => {
+                    met.once(9)?;
+                    (status, message) = cursor.status(batch)?;
+                }
+                "droppedAttributesCount" => {
+                    met.once(10)?;
+                    cursor.count()?;
+                }
+                "droppedEventsCount" => {
+                    met.once(11)?;
+                    cursor.count()?;
+                }
+                "droppedLinksCount" => {
+                    met.once(12)?;
+                    cursor.count()?;
+                }
+                _ => cursor.skip_field(key)?,
+            }
+            Some(())
+        })?;
+        let span = Span {
+            trace: trace?,
+            id: id?,
+            parent,
+            name: batch.names.intern(name),
+            status,
+            message,
+            interval: Interval::new(Timestamp(start), Timestamp(end)).filter(|_| start > 0)?,
+            attributes: attributes.iter().copied().collect(),
+            extra: Extra::of(events, links),
+            resource: Batch::no_resource(),
+        };
+        batch.spans.push(span);
+        batch.held = attributes;
+        batch.counts.spans += 1;
+        Some(())
+    }
+
+    fn attributes(&mut self, batch: &mut Batch, into: &mut Vec<(Symbol, Value)>) -> Option<()> {
+        self.list(|cursor| {
+            let mut met = Met::default();
+            let (mut key, mut value) = (None, Value::Other);
+            cursor.object(|cursor, field| match field {
+                "key" => {
+                    met.once(0)?;
+                    key = Some(batch.names.intern(cursor.string()?));
+                    Some(())
+                }
+                "value" => {
+                    met.once(1)?;
+                    value = cursor.value(batch)?;
+                    Some(())
+                }
+                _ => cursor.skip_field(field),
+            })?;
+            into.push((key?, value));
+            Some(())
+        })
+    }
+
+    /// The value of an attribute, of one kind only.
+    fn value(&mut self, batch: &mut Batch) -> Option<Value> {
+        let mut found = None;
+        self.object(|cursor, kind| {
+            let value = match kind {
+                "stringValue" => Value::Text(batch.names.intern(cursor.string()?)),
+                "intValue" => Value::Int(cursor.integer()?),
+                "boolValue" => Value::Bool(cursor.truth()?),
+                "doubleValue" => Value::Double(cursor.double()?),
+                "arrayValue" | "kvlistValue" | "bytesValue" => {
+                    cursor.skip(DEPTH_MAX)?;
+                    Value::Other
+                }
+                _ => return None,
+            };
+            found.replace(value).is_none().then_some(())
+        })?;
+        found
+    }
+
+    fn event(&mut self, batch: &mut Batch) -> Option<Event> {
+        let mut met = Met::default();
+        let (mut name, mut attributes) = ("", Vec::new());
+        self.object(|cursor, key| match key {
+            "name" => {
+                met.once(0)?;
+                name = cursor.string()?;
+                Some(())
+            }
+            "attributes" => {
+                met.once(1)?;
+                cursor.attributes(batch, &mut attributes)
+            }
+            _ => cursor.skip_field(key),
+        })?;
+        Some(Event {
+            name: batch.names.intern(name),
+            attributes: attributes.into_iter().collect(),
+        })
+    }
+
+    fn link(&mut self) -> Option<Link> {
+        let mut met = Met::default();
+        let (mut trace, mut span) = (None, None);
+        self.object(|cursor, key| match key {
+            "traceId" => {
+                met.once(0)?;
+                trace = Some(TraceId(cursor.id()?));
+                Some(())
+            }
+            "spanId" => {
+                met.once(1)?;
+                span = Some(SpanId(cursor.id()?));
+                Some(())
+            }
+            _ => cursor.skip_field(key),
+        })?;
+        Some(Link {
+            trace: trace?,
+            span: span?,
+        })
+    }
+
+    fn status(&mut self, batch: &mut Batch) -> Option<(Status, Option<Symbol>)> {
+        let mut met = Met::default();
+        let (mut status, mut message) = (Status::Unset, None);
+        self.object(|cursor, key| match key {
+            "code" => {
+                met.once(0)?;
+                status = match cursor.digits()? {
+                    "0" => Status::Unset,
+                    "1" => Status::Ok,
+                    "2" => Status::Error,
+                    _ => return None,
+                };
+                Some(())
+            }
+            "message" => {
+                met.once(1)?;
+                let text = cursor.string()?;
+                message = (!text.is_empty()).then(|| batch.names.intern(text));
+                Some(())
+            }
+            _ => cursor.skip_field(key),
+        })?;
+        Some((status, message))
+    }
+
+    /// An id of `N` bytes, not all zero.
+    fn id<const N: usize>(&mut self) -> Option<[u8; N]> {
+        from_hex(self.string()?)
+    }
+
+    /// The id of a parent; none for empty text.
+    #[expect(
+        clippy::option_option,
+        reason = "outside: whether it could be read; inside: whether there is one"
+    )]
+    fn parent(&mut self) -> Option<Option<SpanId>> {
+        match self.string()? {
+            "" => Some(None),
+            text => from_hex(text).map(|id| Some(SpanId(id))),
+        }
+    }
+
+    /// Nanoseconds as text.
+    fn instant(&mut self) -> Option<u64> {
+        let text = self.string()?;
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        // 19 digits are the nanoseconds of this and of the next centuries.
+        (digits && text.len() <= DIGITS_MAX + 1)
+            .then(|| text.parse().ok())
+            .flatten()
+    }
+
+    /// An integer, as text or as number.
+    fn integer(&mut self) -> Option<i64> {
+        let quoted = self.expect(b'"').is_some();
+        let negative = self.expect(b'-').is_some();
+        let digits = self.digits()?;
+        let number = i64::try_from(number(digits)?).ok()?;
+        if quoted {
+            self.expect(b'"')?;
+        } else if digits.len() > 1 && digits.starts_with('0') || negative && number == 0 {
+            return None;
+        }
+        self.number_ends().then_some(())?;
+        Some(if negative { -number } else { number })
+    }
+
+    /// Digits, at least one and no more than fit.
+    fn digits(&mut self) -> Option<&'a str> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = self.text.get(self.at..self.at + length)?;
+        self.at += length;
+        (1..=DIGITS_MAX).contains(&length).then_some(digits)
+    }
+
+    /// A count without a sign.
+    fn count(&mut self) -> Option<()> {
+        let digits = self.digits()?;
+        let plain = digits.len() == 1 || !digits.starts_with('0');
+        (plain && self.number_ends()).then_some(())
+    }
+
+    /// Whether what was read as an integer is not the beginning of a fraction.
+    fn number_ends(&self) -> bool {
+        !matches!(self.peek(), Some(b'.' | b'e' | b'E' | b'0'..=b'9'))
+    }
+
+    fn truth(&mut self) -> Option<bool> {
+        if self.word("true").is_some() {
+            return Some(true);
+        }
+        self.word("false").map(|()| false)
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let found = self.text.get(self.at..)?.starts_with(word);
+        found.then(|| self.at += word.len())
+    }
+
+    fn double(&mut self) -> Option<f64> {
+        let start = self.at;
+        self.skip_number()?;
+        let value: f64 = self.text.get(start..self.at)?.parse().ok()?;
+        value.is_finite().then_some(value)
+    }
+
+    /// Passes over the value of a field that says nothing here; not of one that
+    /// is another spelling of a field that does.
+    fn skip_field(&mut self, key: &str) -> Option<()> {
+        let other_spelling =
+            key.contains('_') || matches!(key, "batches" | "instrumentationLibrarySpans");
+        if other_spelling {
+            return None;
+        }
+        self.skip(DEPTH_MAX)
+    }
+
+    /// Passes over any value, no deeper than `depth`. Recursion is bounded.
+    fn skip(&mut self, depth: u32) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match self.peek()? {
+            b'"' => self.string().map(|_| ()),
+            b'{' => self.object(|cursor, _| cursor.skip(depth)),
+            b'[' => self.list(|cursor| cursor.skip(depth)),
+            b't' | b'f' => self.truth().map(|_| ()),
+            b'n' => self.word("null"),
+            _ => self.skip_number(),
+        }
+    }
+
+    /// Passes over a number of the JSON grammar (RFC 8259, section 6).
+    fn skip_number(&mut self) -> Option<()> {
+        let _ = self.expect(b'-');
+        let whole = self.some_digits()?;
+        if whole > 1 && self.text.as_bytes()[self.at - whole] == b'0' {
+            return None;
+        }
+        if self.expect(b'.').is_some() {
+            self.some_digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits()?;
+        }
+        Some(())
+    }
+
+    /// Passes over digits; how many, at least one.
+    fn some_digits(&mut self) -> Option<usize> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        (count > 0).then_some(count)
+    }
+}
+
+/// The number of at most [`DIGITS_MAX`] digits.
+fn number(digits: &str) -> Option<u64> {
+    digits.parse().ok()
+}
+
+fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    match super::lenient::Id::<N>::parse(text) {
+        super::lenient::Id::Valid(bytes) => Some(bytes),
+        _ => None,
+    }
+}

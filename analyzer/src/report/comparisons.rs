@@ -1,0 +1,238 @@
+//! Two cohorts compared in pairs: their metrics, their windows and the stages
+//! of these.
+//!
+//! Runs are compared within the pairs that the experiment made; one without a
+//! partner is left out of the comparison and stays in its cohort's figures.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::breakdown::store::WindowView;
+use crate::chain::metrics::Figure;
+use crate::model::lens::Lens;
+use crate::model::metric_rules::MetricRule;
+use crate::model::window_rules::Unit;
+use crate::stats::Undefined;
+use crate::stats::hodges_lehmann::{Shift, ratio, shift};
+use crate::units::Nanos;
+
+use super::build::Row;
+use super::cohorts::CohortReport;
+use super::stages::WindowReport;
+use super::summary::grain;
+use super::{Amount, millionth};
+
+/// Two cohorts, compared in pairs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// `metric` for an end-to-end figure, `window` for the length of a window.
+    pub kind: &'static str,
+    /// Name of the metric or window.
+    pub metric: String,
+    /// Unit of the shift.
+    pub unit: &'static str,
+    /// Cohort that is compared with.
+    pub control: String,
+    /// Cohort that is compared.
+    pub candidate: String,
+    /// Pairs of which both runs have it.
+    pub n_pairs: usize,
+    /// Hodges–Lehmann shift, candidate − control.
+    pub shift: ShiftReport<Amount>,
+    /// Hodges–Lehmann ratio, candidate ÷ control.
+    pub ratio: ShiftReport<f64>,
+    /// Finest difference that its values show.
+    #[serde(skip)]
+    pub quantum: Nanos,
+    /// Stages of a window and its unattributed time, over the same pairs; a stage
+    /// that a run does not have counts as 0. Empty for a metric.
+    pub stages: Vec<StageShift>,
+}
+
+/// One stage, compared in pairs.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageShift {
+    /// Name.
+    pub name: String,
+    /// Hodges–Lehmann shift, candidate − control. The shifts of the stages need
+    /// not add up to the shift of the window.
+    pub shift: ShiftReport<Amount>,
+}
+
+/// An estimate with its 95 % interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShiftReport<V> {
+    /// Estimate.
+    pub estimate: Option<V>,
+    /// Lower end.
+    pub low: Option<V>,
+    /// Upper end.
+    pub high: Option<V>,
+    /// Why something is null.
+    pub reason: Option<String>,
+}
+
+/// Value of [`Comparison::kind`] for an end-to-end figure.
+pub const METRIC: &str = "metric";
+/// Value of [`Comparison::kind`] for a window.
+pub const WINDOW: &str = "window";
+
+/// The runs of two cohorts in pairs, control first.
+type Pairs<'r, 'a> = Vec<(&'r Row<'a>, &'r Row<'a>)>;
+
+/// A time of a window.
+type Part<'p> = &'p dyn Fn(&WindowView<'_>) -> Nanos;
+
+/// Every two cohorts, the earlier as control: metrics in the model's order, then
+/// `windows` in theirs, as far as there are pairs that have them.
+#[must_use]
+pub(super) fn comparisons(
+    lens: &Lens<'_>,
+    rows: &[Row<'_>],
+    cohorts: &[CohortReport],
+    windows: &[WindowReport],
+) -> Vec<Comparison> {
+    let mut found = Vec::new();
+    for (index, control) in cohorts.iter().enumerate() {
+        for candidate in &cohorts[index + 1..] {
+            let names = (control.name.as_str(), candidate.name.as_str());
+            let pairs = pairs(rows, names);
+            let rules = lens.model.metrics.iter().enumerate();
+            found.extend(rules.filter_map(|(column, rule)| metric(rule, column, names, &pairs)));
+            let windows = windows.iter();
+            found.extend(windows.filter_map(|one| window(one, names, &pairs)));
+        }
+    }
+    found
+}
+
+/// A cohort that stands in a pair twice has no partner there.
+fn pairs<'r, 'a>(rows: &'r [Row<'a>], (control, candidate): (&str, &str)) -> Pairs<'r, 'a> {
+    let mut slots: BTreeMap<i64, (Vec<&Row<'a>>, Vec<&Row<'a>>)> = BTreeMap::new();
+    for row in rows {
+        let Some(pair) = row.run.pair else { continue };
+        if row.run.cohort == control {
+            slots.entry(pair).or_default().0.push(row);
+        } else if row.run.cohort == candidate {
+            slots.entry(pair).or_default().1.push(row);
+        }
+    }
+    let single = slots
+        .into_values()
+        .filter_map(|(a, b)| match (a.as_slice(), b.as_slice()) {
+            ([a], [b]) => Some((*a, *b)),
+            _ => None,
+        });
+    single.collect()
+}
+
+/// (control, candidate) of every pair of which both have a value.
+fn values(pairs: &Pairs<'_, '_>, value: impl Fn(&Row<'_>) -> Option<f64>) -> Vec<(f64, f64)> {
+    let both = pairs.iter().map(|(a, b)| value(a).zip(value(b)));
+    both.flatten().collect()
+}
+
+fn metric(
+    rule: &MetricRule,
+    column: usize,
+    names: (&str, &str),
+    pairs: &Pairs<'_, '_>,
+) -> Option<Comparison> {
+    let value = |row: &Row<'_>| match &row.figures[column] {
+        Figure::Value(value) => Some(*value as f64),
+        _ => None,
+    };
+    compare(METRIC, &rule.name, rule.unit, names, &values(pairs, value))
+}
+
+/// Of several cold requests of a run the first is compared.
+fn window(one: &WindowReport, names: (&str, &str), pairs: &Pairs<'_, '_>) -> Option<Comparison> {
+    let of = |row: &Row<'_>, part: Part<'_>| {
+        let window = row.window(&one.name, 1).filter(|_| row.run.counts())?;
+        Some(part(&window).0 as f64)
+    };
+    let totals = values(pairs, |row| of(row, &|window| window.interval.length()));
+    let stage = |name: &str, part: Part<'_>| {
+        let values = values(pairs, |row| of(row, part));
+        StageShift {
+            name: name.to_owned(),
+            shift: shift_report(shift(&differences(&values)), |value| {
+                Amount::Time(Nanos::rounded(value))
+            }),
+        }
+    };
+    let stages = one.stages.iter().map(|report| {
+        stage(&report.name, &|window| {
+            let mut stages = window.stages.iter();
+            let found = stages.find(|stage| stage.name == report.name);
+            found.map_or(Nanos(0), |stage| stage.time)
+        })
+    });
+    let rest = (!one.stages.is_empty())
+        .then(|| stage(&one.unattributed.name, &|window| window.unattributed));
+    let compared = compare(WINDOW, &one.name, Unit::Ms, names, &totals)?;
+    Some(Comparison {
+        stages: stages.chain(rest).collect(),
+        ..compared
+    })
+}
+
+/// `None` where no pair has values.
+fn compare(
+    kind: &'static str,
+    name: &str,
+    unit: Unit,
+    (control, candidate): (&str, &str),
+    pairs: &[(f64, f64)],
+) -> Option<Comparison> {
+    let amount = |value: f64| match unit {
+        Unit::Ms => Amount::Time(Nanos::rounded(value)),
+        Unit::Bytes => Amount::Bytes(Nanos::rounded(value).0),
+    };
+    let positive = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).count();
+    let ratio = if positive == pairs.len() {
+        ratio(pairs)
+    } else {
+        Err(Undefined::TooFew {
+            n: positive,
+            needs: pairs.len(),
+        })
+    };
+    (!pairs.is_empty()).then(|| Comparison {
+        kind,
+        metric: name.to_owned(),
+        unit: unit.name(),
+        control: control.to_owned(),
+        candidate: candidate.to_owned(),
+        n_pairs: pairs.len(),
+        shift: shift_report(shift(&differences(pairs)), amount),
+        ratio: shift_report(ratio, millionth),
+        quantum: grain(pairs.iter().flat_map(|(a, b)| [*a, *b])),
+        stages: Vec::new(),
+    })
+}
+
+fn differences(pairs: &[(f64, f64)]) -> Vec<f64> {
+    let candidate_less_control = |(control, candidate): &(f64, f64)| candidate - control;
+    pairs.iter().map(candidate_less_control).collect()
+}
+
+fn shift_report<V>(found: Result<Shift, Undefined>, wrap: impl Fn(f64) -> V) -> ShiftReport<V> {
+    match found {
+        Err(undefined) => ShiftReport {
+            estimate: None,
+            low: None,
+            high: None,
+            reason: Some(undefined.to_string()),
+        },
+        Ok(Shift { estimate, interval }) => ShiftReport {
+            estimate: Some(wrap(estimate)),
+            low: interval.map(|(low, _)| wrap(low)),
+            high: interval.map(|(_, high)| wrap(high)),
+            reason: interval
+                .is_none()
+                .then(|| "an interval needs 6 pairs".to_owned()),
+        },
+    }
+}
