@@ -4,20 +4,26 @@
 //!
 //! The laws: reading and judging end, every window is the sum of its parts,
 //! no part of a breakdown is negative, every report renders and its JSON parses
-//! (JSON has neither NaN nor infinity); and blocks of any size give what the stream gives.
+//! (JSON has neither NaN nor infinity); blocks of any size give what the stream
+//! gives; and the lane of canonical lines reads what the general reader reads.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use crate::app::{Request, report_of};
 use crate::input::batch::Batch;
-use crate::input::{read_in_blocks, read_in_sequence, read_values};
+use crate::input::{
+    canonical, otlp as general_otlp, read_in_blocks, read_in_sequence, read_values,
+};
 use crate::model::schema::Model;
+use crate::problems::Place;
 use crate::report::Report;
 use crate::report::build::Items;
 use crate::report::render::{Format, render};
 use crate::stats::quantile::Definition;
+use crate::trace::attributes::Attributes;
 use crate::trace::dataset::Dataset;
+use crate::trace::span::Span;
 
 /// Spans, events or phases of one document; more add time and no new states.
 const PIECES_MAX: u8 = 24;
@@ -132,6 +138,7 @@ pub fn otlp(bytes: &[u8]) {
             choice.text()
         );
     }
+    let _ = lanes(&text);
     check(text.as_bytes());
 }
 
@@ -268,6 +275,9 @@ pub fn chrome(bytes: &[u8]) {
 /// Any bytes, as they are and as blocks of a size that the first byte says.
 pub fn stream(bytes: &[u8]) {
     check(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = lanes(text);
+    }
     let Some((size, rest)) = bytes.split_first() else {
         return;
     };
@@ -279,6 +289,68 @@ pub fn stream(bytes: &[u8]) {
         json(&sequence),
         "blocks of {size} bytes give another report"
     );
+}
+
+/// Holds what the lane of canonical lines reads against the general reader; how
+/// many lines the lane took.
+#[must_use]
+pub fn lanes(text: &str) -> usize {
+    let mut taken = 0;
+    for line in text.lines() {
+        let (mut own, mut general) = (Batch::default(), Batch::default());
+        if canonical::read_line(line, &mut own).is_none() {
+            assert_eq!(own.holdings(), 0, "a line that was left leaves something");
+            assert!(own.spans.is_empty() && own.resources.is_empty());
+            continue;
+        }
+        taken += 1;
+        let place = Place {
+            file: 0,
+            byte: 0,
+            line: 1,
+        };
+        let read = general_otlp::read_spans(line.as_bytes(), place, &mut general);
+        assert_eq!(read, Ok(()), "only one lane takes {line}");
+        assert!(general.problems.is_empty(), "a problem is left out: {line}");
+        assert_eq!(words(&own), words(&general), "lanes differ on {line}");
+    }
+    taken
+}
+
+/// Everything that a batch holds of spans, in words.
+fn words(batch: &Batch) -> Vec<String> {
+    let attributes = |attributes: &Attributes| {
+        let pairs = attributes.iter().map(|(key, value)| {
+            let kind = std::mem::discriminant(&value);
+            let value = value.print(&batch.names);
+            format!("{}={value:?} {kind:?}", batch.names.text(key))
+        });
+        pairs.collect::<Vec<_>>()
+    };
+    let span = |span: &Span| {
+        let resource = batch.resources.get(span.resource.0 as usize);
+        let events = span
+            .events()
+            .iter()
+            .map(|event| (batch.names.text(event.name), attributes(&event.attributes)));
+        format!(
+            "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            span.trace,
+            span.id,
+            span.parent,
+            batch.names.text(span.name),
+            span.status,
+            span.message.map(|message| batch.names.text(message)),
+            span.interval,
+            attributes(&span.attributes),
+            events.collect::<Vec<_>>(),
+            span.links(),
+            resource.map(|resource| attributes(&resource.attributes)),
+        )
+    };
+    let mut words: Vec<String> = batch.spans.iter().map(span).collect();
+    words.push(format!("{:?}", batch.counts));
+    words
 }
 
 /// Model files.

@@ -5,8 +5,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::room;
 
 /// Text that borrows from the input unless it held escapes.
 #[derive(Clone, Debug, Default)]
@@ -296,9 +299,25 @@ impl<T> Default for List<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(
-            Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default(),
-        ))
+        struct L<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for L<T> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Vec::new())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = list.next_element()? {
+                    room::take(size_of::<T>()).map_err(A::Error::custom)?;
+                    elements.push(element);
+                }
+                Ok(elements)
+            }
+        }
+        deserializer.deserialize_any(L(PhantomData)).map(Self)
     }
 }
 
@@ -314,7 +333,7 @@ impl<V> Default for Pairs<'_, V> {
 
 impl<'de: 'a, 'a, V: Deserialize<'de>> Deserialize<'de> for Pairs<'a, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct P<V>(std::marker::PhantomData<V>);
+        struct P<V>(PhantomData<V>);
         impl<'de, V: Deserialize<'de>> Visitor<'de> for P<V> {
             type Value = Vec<(Cow<'de, str>, V)>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -326,14 +345,14 @@ impl<'de: 'a, 'a, V: Deserialize<'de>> Deserialize<'de> for Pairs<'a, V> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(Text(key)) = map.next_key()? {
-                    pairs.push((key, map.next_value()?));
+                    let pair = (key, map.next_value()?);
+                    room::take(size_of_val(&pair)).map_err(A::Error::custom)?;
+                    pairs.push(pair);
                 }
                 Ok(pairs)
             }
         }
-        deserializer
-            .deserialize_any(P(std::marker::PhantomData))
-            .map(Pairs)
+        deserializer.deserialize_any(P(PhantomData)).map(Pairs)
     }
 }
 

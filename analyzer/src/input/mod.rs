@@ -20,6 +20,7 @@ pub mod merge;
 pub mod otlp;
 pub mod profile;
 pub mod record;
+mod room;
 pub mod sources;
 pub mod split;
 

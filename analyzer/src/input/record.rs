@@ -7,7 +7,7 @@ use crate::problems::{Code, Place};
 
 use super::batch::Batch;
 use super::lenient::Text;
-use super::{canonical, chrome, client, jaeger, js_sdk, manifest, otlp, profile};
+use super::{canonical, chrome, client, jaeger, js_sdk, manifest, otlp, profile, room};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,9 +241,9 @@ pub fn read(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), String>
 pub(super) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
     // Text that is checked as a whole is read a quarter faster than bytes of
     // which every string is checked by itself; the reason comes from the bytes.
-    match std::str::from_utf8(bytes) {
+    let read = || match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(bytes),
-    }
-    .map_err(|error| error.to_string())
+    };
+    room::within(bytes.len(), read).map_err(|error| error.to_string())
 }

@@ -84,8 +84,13 @@ type Pairs<'r, 'a> = Vec<(&'r Row<'a>, &'r Row<'a>)>;
 /// A time of a window.
 type Part<'p> = &'p dyn Fn(&WindowView<'_>) -> Nanos;
 
-/// Every two cohorts, the earlier as control: metrics in the model's order, then
-/// `windows` in theirs, as far as there are pairs that have them.
+/// More cohorts than this are compared with the first alone: what every two of
+/// hundreds differ by is nobody's question, and grows with their square.
+const ALL_PAIRS_MAX: usize = 8;
+
+/// Every two cohorts, the earlier as control, or each with the first where there
+/// are more than [`ALL_PAIRS_MAX`]: metrics in the model's order, then `windows`
+/// in theirs, as far as there are pairs that have them.
 #[must_use]
 pub(super) fn comparisons(
     lens: &Lens<'_>,
@@ -94,10 +99,16 @@ pub(super) fn comparisons(
     windows: &[WindowReport],
 ) -> Vec<Comparison> {
     let mut found = Vec::new();
-    for (index, control) in cohorts.iter().enumerate() {
+    let controls = if cohorts.len() > ALL_PAIRS_MAX {
+        1
+    } else {
+        cohorts.len()
+    };
+    let members = members(rows);
+    for (index, control) in cohorts.iter().take(controls).enumerate() {
         for candidate in &cohorts[index + 1..] {
             let names = (control.name.as_str(), candidate.name.as_str());
-            let pairs = pairs(rows, names);
+            let pairs = pairs(&members, names);
             let rules = lens.model.metrics.iter().enumerate();
             found.extend(rules.filter_map(|(column, rule)| metric(rule, column, names, &pairs)));
             let windows = windows.iter();
@@ -107,24 +118,33 @@ pub(super) fn comparisons(
     found
 }
 
-/// A cohort that stands in a pair twice has no partner there.
-fn pairs<'r, 'a>(rows: &'r [Row<'a>], (control, candidate): (&str, &str)) -> Pairs<'r, 'a> {
-    let mut slots: BTreeMap<i64, (Vec<&Row<'a>>, Vec<&Row<'a>>)> = BTreeMap::new();
+/// The runs of each cohort by their pair.
+type Members<'r, 'a> = BTreeMap<&'r str, BTreeMap<i64, Vec<&'r Row<'a>>>>;
+
+fn members<'r, 'a>(rows: &'r [Row<'a>]) -> Members<'r, 'a> {
+    let mut members = Members::new();
     for row in rows {
-        let Some(pair) = row.run.pair else { continue };
-        if row.run.cohort == control {
-            slots.entry(pair).or_default().0.push(row);
-        } else if row.run.cohort == candidate {
-            slots.entry(pair).or_default().1.push(row);
+        if let Some(pair) = row.run.pair {
+            let cohort = members.entry(&row.run.cohort).or_default();
+            cohort.entry(pair).or_default().push(row);
         }
     }
-    let single = slots
-        .into_values()
-        .filter_map(|(a, b)| match (a.as_slice(), b.as_slice()) {
-            ([a], [b]) => Some((*a, *b)),
+    members
+}
+
+/// A cohort that stands in a pair twice has no partner there.
+fn pairs<'r, 'a>(members: &Members<'r, 'a>, (control, candidate): (&str, &str)) -> Pairs<'r, 'a> {
+    let (Some(controls), Some(candidates)) = (members.get(control), members.get(candidate)) else {
+        return Vec::new();
+    };
+    let both = controls.iter().filter_map(|(pair, control)| {
+        let candidate = candidates.get(pair)?;
+        match (control.as_slice(), candidate.as_slice()) {
+            ([control], [candidate]) => Some((*control, *candidate)),
             _ => None,
-        });
-    single.collect()
+        }
+    });
+    both.collect()
 }
 
 /// (control, candidate) of every pair of which both have a value.

@@ -9,9 +9,6 @@
 use super::Undefined;
 use super::signed_rank::interval_rank;
 
-/// Most differences that are taken: their 12.5 million averages need 100 MB.
-pub const PAIRS_MAX: usize = 5_000;
-
 /// A shift and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
@@ -24,25 +21,23 @@ pub struct Shift {
 /// The shift of `differences`, candidate minus control.
 ///
 /// # Errors
-/// [`Undefined`] for no difference and for more than [`PAIRS_MAX`].
+/// [`Undefined`] for no difference.
 pub fn shift(differences: &[f64]) -> Result<Shift, Undefined> {
     let n = differences.len();
     if n == 0 {
         return Err(Undefined::TooFew { n, needs: 1 });
     }
-    if n > PAIRS_MAX {
-        return Err(Undefined::TooMany { n, most: PAIRS_MAX });
-    }
-    let mut averages = walsh_averages(differences);
-    // Four of millions are wanted: selecting them is several times faster than
-    // sorting all.
-    let last = averages.len() - 1;
-    let low = nth(&mut averages, last / 2);
-    let high = nth(&mut averages, last.div_ceil(2));
+    let mut sorted = differences.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = n * (n + 1) / 2 - 1;
+    let (low, high) = (
+        average(&sorted, last / 2),
+        average(&sorted, last.div_ceil(2)),
+    );
     let interval = interval_rank(n).and_then(|k| {
-        let (below, above) = (k.checked_sub(1)?, averages.len().checked_sub(k)?);
+        let (below, above) = (k.checked_sub(1)?, (last + 1).checked_sub(k)?);
         let inside = below <= last && above <= last;
-        inside.then(|| (nth(&mut averages, below), nth(&mut averages, above)))
+        inside.then(|| (average(&sorted, below), average(&sorted, above)))
     });
     Ok(Shift {
         estimate: f64::midpoint(low, high),
@@ -50,9 +45,65 @@ pub fn shift(differences: &[f64]) -> Result<Shift, Undefined> {
     })
 }
 
-/// The value that would stand at `index` if all were sorted.
-fn nth(values: &mut [f64], index: usize) -> f64 {
-    *values.select_nth_unstable_by(index, f64::total_cmp).1
+/// The Walsh average of finite, sorted differences that would stand at `index`
+/// if all n(n+1)/2 of them were sorted.
+///
+/// They are never made: how many are not above a value is counted in one walk
+/// along the differences, because an average grows with both of its parts, and
+/// the value is found by halving the range of floats, at most 64 times.
+fn average(sorted: &[f64], index: usize) -> f64 {
+    let (mut low, mut high) = match sorted {
+        [] => return f64::NAN,
+        [first, .., last] => (rank_of(*first), rank_of(*last)),
+        [only] => return *only,
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if count_up_to(sorted, value_of(middle)) > index {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    // What is not above zero is not above minus zero, which comes before it.
+    value_of(low) + 0.0
+}
+
+/// How many Walsh averages are at most `bound`.
+fn count_up_to(sorted: &[f64], bound: f64) -> usize {
+    // Of the pairs (i, j), i ≤ j: as i grows, the last j that fits falls.
+    let mut end = sorted.len();
+    let mut count = 0;
+    for (i, a) in sorted.iter().enumerate() {
+        while end > i && f64::midpoint(*a, sorted[end - 1]) > bound {
+            end -= 1;
+        }
+        if end <= i {
+            break;
+        }
+        count += end - i;
+    }
+    count
+}
+
+/// The place of a finite float among all floats in their order.
+fn rank_of(value: f64) -> u64 {
+    // Minus zero is zero, which has one place.
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 0 {
+        bits | 1 << 63
+    } else {
+        !bits
+    }
+}
+
+/// The float at a place.
+fn value_of(rank: u64) -> f64 {
+    f64::from_bits(if rank >> 63 == 1 {
+        rank & !(1 << 63)
+    } else {
+        !rank
+    })
 }
 
 /// The ratio of paired positive values, candidate over control: the shift of
@@ -71,14 +122,6 @@ pub fn ratio(pairs: &[(f64, f64)]) -> Result<Shift, Undefined> {
         estimate: found.estimate.exp(),
         interval,
     })
-}
-
-fn walsh_averages(differences: &[f64]) -> Vec<f64> {
-    let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
-    for (index, a) in differences.iter().enumerate() {
-        averages.extend(differences[index..].iter().map(|b| f64::midpoint(*a, *b)));
-    }
-    averages
 }
 
 #[cfg(test)]
@@ -103,6 +146,41 @@ mod tests {
             })
         );
         assert_eq!(shift(&[]), Err(Undefined::TooFew { n: 0, needs: 1 }));
+    }
+
+    #[test]
+    fn selecting_agrees_with_sorting_all_averages() {
+        // A linear congruential generator; coarse values make ties.
+        let mut state = 1u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            f64::from(u32::try_from(state >> 40).unwrap() % 400) / 8.0 - 25.0
+        };
+        for n in [1, 2, 3, 7, 30, 61] {
+            let differences: Vec<f64> = (0..n).map(|_| next()).collect();
+            let mut all = Vec::new();
+            for (index, a) in differences.iter().enumerate() {
+                all.extend(differences[index..].iter().map(|b| f64::midpoint(*a, *b)));
+            }
+            all.sort_by(f64::total_cmp);
+            let mut sorted = differences.clone();
+            sorted.sort_by(f64::total_cmp);
+            for (index, expected) in all.iter().enumerate() {
+                assert!(
+                    average(&sorted, index).total_cmp(expected).is_eq(),
+                    "n {n}, index {index}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_hundred_thousand_differences_have_a_shift() {
+        let differences: Vec<f64> = (0..100_001).map(f64::from).collect();
+        let found = shift(&differences).unwrap();
+        assert!((found.estimate - 50_000.0).abs() < 1e-9);
     }
 
     #[test]

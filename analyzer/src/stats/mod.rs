@@ -26,13 +26,6 @@ pub enum Undefined {
     },
     /// One of the two samples does not vary.
     NoVariance,
-    /// More values than the method is bounded to.
-    TooMany {
-        /// How many there are.
-        n: usize,
-        /// The bound.
-        most: usize,
-    },
 }
 
 impl std::fmt::Display for Undefined {
@@ -40,7 +33,6 @@ impl std::fmt::Display for Undefined {
         match self {
             Self::TooFew { n, needs } => write!(f, "n = {n}, needs {needs}"),
             Self::NoVariance => f.write_str("zero variance"),
-            Self::TooMany { n, most } => write!(f, "n = {n}, bounded to {most}"),
         }
     }
 }

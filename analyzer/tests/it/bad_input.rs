@@ -222,3 +222,18 @@ fn standard_input_may_be_gzip() {
     let answer = analyze_stdin(["-", "--format", "json"], &encoder.finish().unwrap());
     assert_eq!(answer.json()["runs"]["complete"], 1);
 }
+
+#[test]
+fn a_small_file_cannot_ask_for_all_memory() {
+    // A million empty spans: 3 KB compressed, 3 MB of text, hundreds in memory.
+    let mut text = br#"{"resourceSpans":[{"scopeSpans":[{"spans":["#.to_vec();
+    text.extend(b"{},".repeat(1_000_000));
+    text.extend(b"{}]}]}]}\n");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&text).unwrap();
+    let answer = analyze_stdin(["-", "--format", "json"], &packed.finish().unwrap());
+    let report = answer.json();
+    assert_eq!(problems(&report), [("invalid_record".to_owned(), 1)]);
+    let message = report["input"]["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("times its own size"), "{message}");
+}

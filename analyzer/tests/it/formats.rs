@@ -1,5 +1,6 @@
 //! Formats beside OTLP (`fixtures/formats/make.py`), and `analyze check`.
 
+use coldpath_analyzer::fuzzing::lanes;
 use serde_json::{Value, json};
 
 use crate::support::{analyze, analyze_stdin, fixture, problems, report};
@@ -221,4 +222,87 @@ fn keys_in_snake_case_are_read_with_a_remark() {
     assert_eq!(problems(&found), [("snake_case_keys".to_owned(), lines)]);
     assert_eq!(found["runs"], camel["runs"]);
     assert_eq!(found["windows"], camel["windows"]);
+}
+
+/// Lines of real files, and lines that differ from them in one place.
+#[test]
+fn the_lane_of_canonical_lines_reads_what_the_general_reader_reads() {
+    let mut lines = 0;
+    let mut taken = 0;
+    for name in ["warmup.jsonl", "curl-only.jsonl", "cohorts.jsonl"] {
+        let text = std::fs::read_to_string(fixture("coldpath/valid").join(name)).unwrap();
+        lines += text
+            .lines()
+            .filter(|line| line.starts_with("{\"resourceSpans\""))
+            .count();
+        taken += lanes(&text);
+    }
+    assert!(lines > 20, "{lines} lines");
+    assert_eq!(taken, lines, "the lane is for what coldpathd writes");
+}
+
+#[test]
+fn a_line_that_is_not_canonical_is_left_to_the_general_reader() {
+    let line = |span: &str, rest: &str| {
+        format!(
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":[]}},"scopeSpans":[{{"spans":[{{{span}}}]}}]}}]{rest}}}"#
+        )
+    };
+    let sound = r#""traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"x","startTimeUnixNano":"1780000000000000000","endTimeUnixNano":"1780000000000000001""#;
+    assert_eq!(lanes(&line(sound, "")), 1);
+    for (from, to) in [
+        ("0af7", "0AF7"),
+        (
+            r#""name":"x""#,
+            r#""name":"x","kind":1,"flags":257,"traceState":"a=b""#,
+        ),
+        (
+            r#""name":"x""#,
+            r#""name":"x","attributes":[{"key":"k","value":{"arrayValue":{"values":[{"intValue":"1"}]}}},{"key":"d","value":{"doubleValue":-1.5e-3}},{"key":"i","value":{"intValue":-12}},{"key":"b","value":{"boolValue":true}}]"#,
+        ),
+        (
+            r#""name":"x""#,
+            r#""name":"ü","status":{"code":2,"message":"gone"},"droppedLinksCount":3"#,
+        ),
+    ] {
+        assert_eq!(lanes(&line(&sound.replace(from, to), "")), 1, "{to}");
+    }
+    for (from, to) in [
+        (
+            "0af7651916cd43dd8448eb211c80319c",
+            "00000000000000000000000000000000",
+        ),
+        ("b7ad6b7169203331", "b7ad6b71692033"),
+        (r#""name":"x""#, r#""name":"x\u0041""#),
+        (r#""name":"x""#, r#""name":null"#),
+        (r#""name":"x""#, r#""name":"x","name":"y""#),
+        (r#""name":"x""#, r#""name":"x","trace_id":"y""#),
+        (
+            r#""name":"x""#,
+            r#""name":"x","status":{"code":"STATUS_CODE_OK"}"#,
+        ),
+        (r#""name":"x""#, r#""name":"x","kind":01"#),
+        (r#""name":"x""#, r#""name":"x","droppedLinksCount":-3"#),
+        (
+            r#""name":"x""#,
+            r#""name":"x","attributes":[{"key":"k","value":{"intValue":1.5}}]"#,
+        ),
+        (
+            r#""name":"x""#,
+            r#""name":"x","attributes":[{"key":"k","value":{"doubleValue":1e999}}]"#,
+        ),
+        (
+            r#""name":"x""#,
+            r#""name":"x","attributes":[{"key":"k","value":{"stringValue":"a","intValue":"1"}}]"#,
+        ),
+        (r#""name":"x""#, "\"name\":\"x\u{1}\""),
+        (r#""1780000000000000000""#, "1780000000000000000"),
+        ("1780000000000000001", "1779999999999999999"),
+        ("1780000000000000001", "99999999999999999999"),
+    ] {
+        assert_eq!(lanes(&line(&sound.replace(from, to), "")), 0, "{to}");
+    }
+    assert_eq!(lanes(&line(sound, r#","batches":[]"#)), 0);
+    assert_eq!(lanes(&(line(sound, "") + "}")), 0);
+    assert_eq!(lanes(line(sound, "").strip_suffix('}').unwrap()), 0);
 }
