@@ -140,7 +140,10 @@ pub fn window_of(
     let client = &lens.model.client;
     if let Some(name) = &client.span {
         let kind = lens.kind(name);
-        let mut above = lens.tree.ancestors(request.span);
+        // A request within a request was not sent by the client of the outer one.
+        let itself = lens.kind_of(request.span);
+        let above = lens.tree.ancestors(request.span);
+        let mut above = above.take_while(|above| lens.kind_of(*above) != itself);
         let own = above.find(|above| lens.kind_of(*above) == kind);
         let only = || match of {
             Concurrent::Alone => run.first(lens, name),

@@ -65,7 +65,7 @@ pub fn judge(lens: &Lens<'_>, run: &mut Run<'_>) {
     run.chain = if missing.is_empty() {
         ChainState::Complete
     } else {
-        ChainState::Incomplete(missing)
+        ChainState::Incomplete(missing.into())
     };
 }
 

@@ -13,6 +13,8 @@ pub mod join;
 pub mod measured;
 pub mod metrics;
 
+use std::sync::Arc;
+
 use crate::input::client::ClientRecord;
 use crate::model::lens::Lens;
 use crate::model::schema::Part;
@@ -52,8 +54,8 @@ pub struct Request {
 pub enum ChainState {
     /// Every required span is there, ended and without error.
     Complete,
-    /// These are missing or in error.
-    Incomplete(Vec<String>),
+    /// These are missing or in error. Shared by the views of one run.
+    Incomplete(Arc<[String]>),
     /// The program wrote no trace; only the client's figures are there.
     NotTraced,
 }
@@ -121,7 +123,14 @@ impl Run<'_> {
     pub fn with_only(&self, request: &Request) -> Self {
         Self {
             requests: vec![request.clone()],
-            ..self.clone()
+            id: self.id.clone(),
+            cohort: self.cohort.clone(),
+            process: self.process.clone(),
+            channel: self.channel.clone(),
+            client: self.client.clone(),
+            chain: self.chain.clone(),
+            failure: self.failure.clone(),
+            ..*self
         }
     }
 

@@ -267,7 +267,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items
     let incomplete = rows.iter().filter_map(|row| match &row.run.chain {
         ChainState::Incomplete(missing) => Some(Incomplete {
             run: row.run.id.clone(),
-            missing: missing.clone(),
+            missing: missing.to_vec(),
         }),
         _ => None,
     });
