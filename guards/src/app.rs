@@ -6,7 +6,8 @@ use crate::cli::{
     BuildArgs, CheckArgs, Cli, Common, EVIDENCE_DEFAULT, Format, GraphFrom, POLICY_DEFAULT, Verb,
 };
 use crate::evidence::{
-    BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence, sha256_of,
+    BuildError, BuildOptions, Evidence, EvidenceError, build, folder_of, read_evidence, read_lock,
+    sha256_of,
 };
 use crate::exit;
 use crate::finding::{Code, Finding};
@@ -177,7 +178,7 @@ fn check_one(
 /// have changed: builds may be judged on another machine.
 fn stale_lock(evidence: &Evidence, root: &Path) -> Option<Finding> {
     let file = root.join("Cargo.lock");
-    let lock = std::fs::read(&file).ok()?;
+    let lock = read_lock(&file)?;
     (sha256_of(&lock) != evidence.record.lock_sha256).then(|| {
         Finding::new(
             Code::EvidenceStale,

@@ -17,6 +17,7 @@ use std::fs::Permissions;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A small real program, linked at fixed addresses and with symbols.
 fn real_program() -> Vec<u8> {
@@ -293,6 +294,26 @@ fn an_evidence_folder_that_is_a_file_is_said_to_be_one() {
     assert_eq!(built.status.code(), Some(2), "{built:?}");
     let text = String::from_utf8(built.stderr).unwrap();
     assert!(text.contains("with --evidence DIR"), "{text}");
+}
+
+/// Reading either would never end.
+#[test]
+fn a_pipe_or_a_device_in_place_of_a_program_is_a_sentence() {
+    let guard = Guard::new();
+    let folder = guard.unpack("clean.small", |_, _| {});
+    let program = folder.join("clean");
+    let check = || {
+        let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("a folder, a pipe or a device"), "{text}");
+        std::fs::remove_file(&program).unwrap();
+    };
+    std::fs::remove_file(&program).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &program).unwrap();
+    check();
+    let made = Command::new("mkfifo").arg(&program).status().unwrap();
+    assert!(made.success());
+    check();
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod read;
 mod record;
 
 pub(crate) use build::{BuildError, BuildOptions, build};
-pub(crate) use read::{BadProgram, Evidence, EvidenceError, InputFile, read_evidence};
+pub(crate) use read::{BadProgram, Evidence, EvidenceError, InputFile, read_evidence, read_lock};
 pub(crate) use record::sha256_of;
 
 use crate::policy::Program;

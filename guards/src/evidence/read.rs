@@ -2,6 +2,7 @@
 
 use super::record::{FileRecord, Record, SCHEMA, sha256_of};
 use crate::binary::{ImageError, Loaded, Unlike, check_twins};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Largest text file of a build that is read; nushell's metadata has 4 MB.
@@ -56,6 +57,8 @@ pub(crate) enum EvidenceError {
         file: PathBuf,
         source: std::io::Error,
     },
+    #[error("{file} is no file of bytes: a folder, a pipe or a device")]
+    NoFile { file: PathBuf },
     #[error("{file} is larger than {limit} bytes")]
     TooLarge { file: PathBuf, limit: u64 },
     #[error("{file} is not a record of `guard build`: {message}")]
@@ -176,16 +179,37 @@ fn read_checked(folder: &Path, file: &FileRecord, limit: u64) -> Result<Vec<u8>,
     }
 }
 
+/// Reads the workspace's lock file; `None` when it cannot be read.
+pub(crate) fn read_lock(file: &Path) -> Option<Vec<u8>> {
+    read_bounded(file, TEXT_BYTES_MAX).ok()
+}
+
 fn read_bounded(file: &Path, limit: u64) -> Result<Vec<u8>, EvidenceError> {
     let unreadable = |source| EvidenceError::Unreadable {
         file: file.to_owned(),
         source,
     };
-    if std::fs::metadata(file).map_err(unreadable)?.len() > limit {
-        return Err(EvidenceError::TooLarge {
+    let found = std::fs::metadata(file).map_err(unreadable)?;
+    // A pipe would be waited for, and a device has no end.
+    if !found.is_file() {
+        return Err(EvidenceError::NoFile {
             file: file.to_owned(),
-            limit,
         });
     }
-    std::fs::read(file).map_err(unreadable)
+    let too_large = || EvidenceError::TooLarge {
+        file: file.to_owned(),
+        limit,
+    };
+    if found.len() > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0));
+    let file = std::fs::File::open(file).map_err(unreadable)?;
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large());
+    }
+    Ok(bytes)
 }

@@ -14,6 +14,7 @@ pub(crate) use validate::parse;
 
 use crate::layer::Layer;
 use semver::VersionReq;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Largest policy that is read: far above any that a person writes.
@@ -169,12 +170,17 @@ pub(crate) fn load(file: &Path) -> Result<Policy, PolicyError> {
         file: file.to_owned(),
         source,
     };
-    let length = std::fs::metadata(file).map_err(unreadable)?.len();
-    if length > POLICY_BYTES_MAX {
+    // A pipe is fine as a policy, and has no length to ask for.
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).map_err(unreadable)?;
+    opened
+        .take(POLICY_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    if text.len() as u64 > POLICY_BYTES_MAX {
         return Err(PolicyError::TooLarge {
             file: file.to_owned(),
         });
     }
-    let text = std::fs::read_to_string(file).map_err(unreadable)?;
     parse(file, &text)
 }
