@@ -12,30 +12,20 @@ use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Valu
 use crate::units::{Interval, Timestamp};
 
 use super::batch::Batch;
+use cursor::{Cursor, DEPTH_MAX, DIGITS_MAX};
 
-/// Deepest nesting of a value that is passed over.
-const DEPTH_MAX: u32 = 16;
-/// Digits of a number that fits 64 bits whatever they are.
-const DIGITS_MAX: usize = 18;
+mod cursor;
 
 /// Reads one line that begins with `{"resourceSpans"`; `None` leaves `batch` as
 /// it was.
 pub fn read_line(line: &str, batch: &mut Batch) -> Option<()> {
     let before = batch.mark();
-    let mut cursor = Cursor { text: line, at: 0 };
-    let read = cursor
-        .document(batch)
-        .filter(|()| cursor.at == cursor.text.len());
+    let mut cursor = Cursor::new(line);
+    let read = cursor.document(batch).filter(|()| cursor.is_at_end());
     if read.is_none() {
         batch.undo_to(before);
     }
     read
-}
-
-/// A place in a line.
-struct Cursor<'a> {
-    text: &'a str,
-    at: usize,
 }
 
 /// Fields of an object that were met; none may be met twice.
@@ -50,72 +40,7 @@ impl Met {
     }
 }
 
-impl<'a> Cursor<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
-    }
-
-    /// Passes over `byte` and the one space that some printers put behind it;
-    /// whether it was there.
-    fn take(&mut self, byte: u8) -> bool {
-        let found = self.expect(byte).is_some();
-        if found && self.peek() == Some(b' ') {
-            self.at += 1;
-        }
-        found
-    }
-
-    /// Text without escapes.
-    fn string(&mut self) -> Option<&'a str> {
-        self.expect(b'"')?;
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let length = rest
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
-        if rest[length] != b'"' {
-            return None;
-        }
-        let text = self.text.get(self.at..self.at + length)?;
-        self.at += length + 1;
-        Some(text)
-    }
-
-    /// An object, each field of which `field` reads.
-    fn object(&mut self, mut field: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
-        self.expect(b'{')?;
-        if self.expect(b'}').is_some() {
-            return Some(());
-        }
-        loop {
-            let key = self.string()?;
-            if !self.take(b':') {
-                return None;
-            }
-            field(self, key)?;
-            if !self.take(b',') {
-                return self.expect(b'}');
-            }
-        }
-    }
-
-    /// A list, each element of which `element` reads.
-    fn list(&mut self, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        self.expect(b'[')?;
-        if self.expect(b']').is_some() {
-            return Some(());
-        }
-        loop {
-            element(self)?;
-            if !self.take(b',') {
-                return self.expect(b']');
-            }
-        }
-    }
-
+impl Cursor<'_> {
     fn document(&mut self, batch: &mut Batch) -> Option<()> {
         let mut met = Met::default();
         self.object(|cursor, key| match key {
@@ -401,61 +326,6 @@ impl<'a> Cursor<'a> {
             .flatten()
     }
 
-    /// An integer, as text or as number.
-    fn integer(&mut self) -> Option<i64> {
-        let quoted = self.expect(b'"').is_some();
-        let negative = self.expect(b'-').is_some();
-        let digits = self.digits()?;
-        let number = i64::try_from(number(digits)?).ok()?;
-        if quoted {
-            self.expect(b'"')?;
-        } else if digits.len() > 1 && digits.starts_with('0') || negative && number == 0 {
-            return None;
-        }
-        self.number_ends().then_some(())?;
-        Some(if negative { -number } else { number })
-    }
-
-    /// Digits, at least one and no more than fit.
-    fn digits(&mut self) -> Option<&'a str> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = self.text.get(self.at..self.at + length)?;
-        self.at += length;
-        (1..=DIGITS_MAX).contains(&length).then_some(digits)
-    }
-
-    /// A count without a sign.
-    fn count(&mut self) -> Option<()> {
-        let digits = self.digits()?;
-        let plain = digits.len() == 1 || !digits.starts_with('0');
-        (plain && self.number_ends()).then_some(())
-    }
-
-    /// Whether what was read as an integer is not the beginning of a fraction.
-    fn number_ends(&self) -> bool {
-        !matches!(self.peek(), Some(b'.' | b'e' | b'E' | b'0'..=b'9'))
-    }
-
-    fn truth(&mut self) -> Option<bool> {
-        if self.word("true").is_some() {
-            return Some(true);
-        }
-        self.word("false").map(|()| false)
-    }
-
-    fn word(&mut self, word: &str) -> Option<()> {
-        let found = self.text.get(self.at..)?.starts_with(word);
-        found.then(|| self.at += word.len())
-    }
-
-    fn double(&mut self) -> Option<f64> {
-        let start = self.at;
-        self.skip_number()?;
-        let value: f64 = self.text.get(start..self.at)?.parse().ok()?;
-        value.is_finite().then_some(value)
-    }
-
     /// Passes over the value of a field that says nothing here; not of one that
     /// is another spelling of a field that does.
     fn skip_field(&mut self, key: &str) -> Option<()> {
@@ -466,52 +336,6 @@ impl<'a> Cursor<'a> {
         }
         self.skip(DEPTH_MAX)
     }
-
-    /// Passes over any value, no deeper than `depth`. Recursion is bounded.
-    fn skip(&mut self, depth: u32) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
-        match self.peek()? {
-            b'"' => self.string().map(|_| ()),
-            b'{' => self.object(|cursor, _| cursor.skip(depth)),
-            b'[' => self.list(|cursor| cursor.skip(depth)),
-            b't' | b'f' => self.truth().map(|_| ()),
-            b'n' => self.word("null"),
-            _ => self.skip_number(),
-        }
-    }
-
-    /// Passes over a number of the JSON grammar (RFC 8259, section 6).
-    fn skip_number(&mut self) -> Option<()> {
-        let _ = self.expect(b'-');
-        let whole = self.some_digits()?;
-        if whole > 1 && self.text.as_bytes()[self.at - whole] == b'0' {
-            return None;
-        }
-        if self.expect(b'.').is_some() {
-            self.some_digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.some_digits()?;
-        }
-        Some(())
-    }
-
-    /// Passes over digits; how many, at least one.
-    fn some_digits(&mut self) -> Option<usize> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += count;
-        (count > 0).then_some(count)
-    }
-}
-
-/// The number of at most [`DIGITS_MAX`] digits.
-fn number(digits: &str) -> Option<u64> {
-    digits.parse().ok()
 }
 
 fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
