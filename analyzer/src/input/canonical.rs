@@ -28,6 +28,40 @@ pub fn read_line(line: &str, batch: &mut Batch) -> Option<()> {
     read
 }
 
+/// Fields of a span that are read, in the order in which exporters write them.
+/// The last three are counts that are only looked at.
+const SPAN_FIELDS: [&str; 13] = [
+    "traceId",
+    "spanId",
+    "parentSpanId",
+    "name",
+    "startTimeUnixNano",
+    "endTimeUnixNano",
+    "attributes",
+    "events",
+    "links",
+    "status",
+    "droppedAttributesCount",
+    "droppedEventsCount",
+    "droppedLinksCount",
+];
+
+/// What the fields of a span said.
+#[derive(Default)]
+struct Parts<'a> {
+    trace: Option<[u8; 16]>,
+    id: Option<[u8; 8]>,
+    parent: Option<SpanId>,
+    name: &'a str,
+    start: u64,
+    end: u64,
+    status: Status,
+    message: Option<Symbol>,
+    attributes: Vec<(Symbol, Value)>,
+    events: Vec<Event>,
+    links: Vec<Link>,
+}
+
 /// Fields of an object that were met; none may be met twice.
 #[derive(Default)]
 struct Met(u32);
@@ -40,7 +74,7 @@ impl Met {
     }
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
     fn document(&mut self, batch: &mut Batch) -> Option<()> {
         let mut met = Met::default();
         self.object(|cursor, key| match key {
@@ -101,91 +135,62 @@ impl Cursor<'_> {
 
     fn span(&mut self, batch: &mut Batch) -> Option<()> {
         let mut met = Met::default();
-        let (mut trace, mut id, mut parent) = (None, None, None);
-        let (mut start, mut end, mut name) = (0, 0, "");
-        let (mut status, mut message) = (Status::Unset, None);
-        let mut attributes = std::mem::take(&mut batch.held);
-        attributes.clear();
-        let (mut events, mut links) = (Vec::new(), Vec::new());
-        self.object(|cursor, key| {
-            match key {
-                "traceId" => {
-                    met.once(0)?;
-                    trace = Some(TraceId(cursor.id()?));
-                }
-                "spanId" => {
-                    met.once(1)?;
-                    id = Some(SpanId(cursor.id()?));
-                }
-                "parentSpanId" => {
-                    met.once(2)?;
-                    parent = cursor.parent()?;
-                }
-                "name" => {
-                    met.once(3)?;
-                    name = cursor.string()?;
-                }
-                "startTimeUnixNano" => {
-                    met.once(4)?;
-                    start = cursor.instant()?;
-                }
-                "endTimeUnixNano" => {
-                    met.once(5)?;
-                    end = cursor.instant()?;
-                }
-                "attributes" => {
-                    met.once(6)?;
-                    cursor.attributes(batch, &mut attributes)?;
-                }
-                "events" => {
-                    met.once(7)?;
-                    cursor.list(|cursor| {
-                        events.push(cursor.event(batch)?);
-                        Some(())
-                    })?;
-                }
-                "links" => {
-                    met.once(8)?;
-                    cursor.list(|cursor| {
-                        links.push(cursor.link()?);
-                        Some(())
-                    })?;
-                }
-                "status" => {
-                    met.once(9)?;
-                    (status, message) = cursor.status(batch)?;
-                }
-                "droppedAttributesCount" => {
-                    met.once(10)?;
-                    cursor.count()?;
-                }
-                "droppedEventsCount" => {
-                    met.once(11)?;
-                    cursor.count()?;
-                }
-                "droppedLinksCount" => {
-                    met.once(12)?;
-                    cursor.count()?;
-                }
-                _ => cursor.skip_field(key)?,
-            }
-            Some(())
-        })?;
+        let mut parts = Parts {
+            attributes: std::mem::take(&mut batch.held),
+            ..Parts::default()
+        };
+        parts.attributes.clear();
+        self.object(|cursor, key| cursor.span_field(key, &mut met, &mut parts, batch))?;
+        let interval = Interval::new(Timestamp(parts.start), Timestamp(parts.end));
         let span = Span {
-            trace: trace?,
-            id: id?,
-            parent,
-            name: batch.names.intern(name),
-            status,
-            message,
-            interval: Interval::new(Timestamp(start), Timestamp(end)).filter(|_| start > 0)?,
-            attributes: attributes.iter().copied().collect(),
-            extra: Extra::of(events, links),
+            trace: TraceId(parts.trace?),
+            id: SpanId(parts.id?),
+            parent: parts.parent,
+            name: batch.names.intern(parts.name),
+            status: parts.status,
+            message: parts.message,
+            interval: interval.filter(|_| parts.start > 0)?,
+            attributes: parts.attributes.iter().copied().collect(),
+            extra: Extra::of(parts.events, parts.links),
             resource: Batch::no_resource(),
         };
         batch.spans.push(span);
-        batch.held = attributes;
+        batch.held = parts.attributes;
         batch.counts.spans += 1;
+        Some(())
+    }
+
+    fn span_field(
+        &mut self,
+        key: &'a str,
+        met: &mut Met,
+        parts: &mut Parts<'a>,
+        batch: &mut Batch,
+    ) -> Option<()> {
+        let place = SPAN_FIELDS.iter().position(|field| *field == key);
+        let Some(place) = place else {
+            return self.skip_field(key);
+        };
+        met.once(u32::try_from(place).ok()?)?;
+        match key {
+            "traceId" => parts.trace = Some(self.id()?),
+            "spanId" => parts.id = Some(self.id()?),
+            "parentSpanId" => parts.parent = self.parent()?,
+            "name" => parts.name = self.string()?,
+            "startTimeUnixNano" => parts.start = self.instant()?,
+            "endTimeUnixNano" => parts.end = self.instant()?,
+            "attributes" => self.attributes(batch, &mut parts.attributes)?,
+            "events" => self.list(|cursor| {
+                parts.events.push(cursor.event(batch)?);
+                Some(())
+            })?,
+            "links" => self.list(|cursor| {
+                parts.links.push(cursor.link()?);
+                Some(())
+            })?,
+            "status" => (parts.status, parts.message) = self.status(batch)?,
+            _ => self.count()?,
+        }
         Some(())
     }
 
