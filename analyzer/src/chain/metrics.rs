@@ -8,6 +8,7 @@ use crate::model::metric_rules::{Edge, MetricRule, MetricSource, ResourceConditi
 use crate::model::schema::Part;
 use crate::model::window_rules::Unit;
 use crate::trace::dataset::SpanIndex;
+use crate::trace::names::{Names, Symbol};
 use crate::trace::span::{Status, Value};
 use crate::units::{Nanos, Timestamp, difference};
 
@@ -39,36 +40,38 @@ pub enum Absence<'a> {
     NoEnd(&'a String),
     /// The process part belongs to an earlier run.
     Shared,
-    /// A resource attribute has another value.
-    Resource {
-        /// The attribute, and the value that the figure needs.
-        rule: &'a ResourceCondition,
-        /// Its value.
-        found: &'a str,
-    },
-    /// A span of this kind has no such attribute.
-    NoAttribute(&'a String, &'a String),
+    /// A resource attribute has another value than the figure needs: this text, or
+    /// none.
+    Resource(&'a ResourceCondition, Option<Symbol>),
+    /// The span that this source reads is not there, or has no such attribute.
+    NoAttribute(&'a MetricSource),
     /// No client record.
     NoRecord,
     /// The record has nothing at this path.
     NotInRecord(&'a String),
 }
 
-impl std::fmt::Display for Absence<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Absence<'_> {
+    /// The reason in words; `names` are those of the data.
+    #[must_use]
+    pub fn words(self, names: &Names) -> String {
         match self {
-            Self::NoSource(metric) => write!(f, "no source of {metric} in this run"),
-            Self::NoStart(kind) => write!(f, "no `{kind}` span: no client measured this run"),
-            Self::NoEnd(kind) => write!(f, "no `{kind}` span"),
-            Self::Shared => f.write_str("the process had started before this run"),
-            Self::Resource { rule, found } => write!(
-                f,
-                "{} is {found}, not {}: the time before main is unknown",
-                rule.resource, rule.equals
+            Self::NoSource(metric) => format!("no source of {metric} in this run"),
+            Self::NoStart(kind) => format!("no `{kind}` span: no client measured this run"),
+            Self::NoEnd(kind) => format!("no `{kind}` span"),
+            Self::Shared => "the process had started before this run".to_owned(),
+            Self::Resource(rule, found) => format!(
+                "{} is {}, not {}: the time before main is unknown",
+                rule.resource,
+                found.map_or("absent", |found| names.text(found)),
+                rule.equals
             ),
-            Self::NoAttribute(kind, key) => write!(f, "`{kind}` has no {key}"),
-            Self::NoRecord => f.write_str("no client record joined to this run"),
-            Self::NotInRecord(path) => write!(f, "the client record has no {path}"),
+            Self::NoAttribute(MetricSource::Attribute { attribute, on }) => {
+                format!("`{on}` has no {attribute}")
+            }
+            Self::NoAttribute(_) => "no such attribute".to_owned(),
+            Self::NoRecord => "no client record joined to this run".to_owned(),
+            Self::NotInRecord(path) => format!("the client record has no {path}"),
         }
     }
 }
@@ -106,7 +109,7 @@ fn from_source<'a>(
                 .and_then(|span| lens.attribute(span, attribute))
                 .and_then(Value::integer);
             value.map_or_else(
-                || Figure::Absent(Absence::NoAttribute(on, attribute)),
+                || Figure::Absent(Absence::NoAttribute(source)),
                 Figure::Value,
             )
         }
@@ -156,10 +159,8 @@ fn between<'a>(
     if let Some(rule) = when
         && lens.resource_text(first, &rule.resource) != Some(rule.equals.as_str())
     {
-        let found = lens
-            .resource_text(first, &rule.resource)
-            .unwrap_or("absent");
-        return Figure::Absent(Absence::Resource { rule, found });
+        let found = lens.resource_symbol(first, &rule.resource);
+        return Figure::Absent(Absence::Resource(rule, found));
     }
     if lens.data.span(last).status == Status::Error {
         return Figure::Failed;
@@ -178,5 +179,15 @@ fn instant(lens: &Lens<'_>, span: SpanIndex, edge: Edge) -> Timestamp {
     match edge {
         Edge::Start => interval.start(),
         Edge::End => interval.end(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_takes_sixteen_bytes() {
+        assert_eq!(size_of::<Figure<'_>>(), 16);
     }
 }

@@ -211,11 +211,16 @@ impl<'a> Lens<'a> {
     /// The resource attribute as text.
     #[must_use]
     pub fn resource_text(&self, span: SpanIndex, key: &str) -> Option<&'a str> {
-        match self
-            .data
-            .resource_attribute(span, self.data.names.find(key)?)?
-        {
-            Value::Text(symbol) => Some(self.data.names.text(symbol)),
+        let symbol = self.resource_symbol(span, key)?;
+        Some(self.data.names.text(symbol))
+    }
+
+    /// The resource attribute as a symbol of text.
+    #[must_use]
+    pub fn resource_symbol(&self, span: SpanIndex, key: &str) -> Option<Symbol> {
+        let key = self.data.names.find(key)?;
+        match self.data.resource_attribute(span, key)? {
+            Value::Text(symbol) => Some(symbol),
             _ => None,
         }
     }

@@ -146,7 +146,7 @@ pub enum Edge {
 }
 
 /// One source of a metric.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum MetricSource {
     /// Time between two edges of spans of the run.

@@ -137,7 +137,13 @@ pub fn build(
     let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
     let mut metrics = each(&columns, rows.len(), |(column, rule)| {
         let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
-        summary::metric(&rule.name, rule.unit, &figures, definition)
+        summary::metric(
+            &rule.name,
+            rule.unit,
+            &figures,
+            &lens.data.names,
+            definition,
+        )
     });
     metrics.push(summary::failure_rate(failed, counted.len()));
     let cohorts = cohorts::cohorts(lens, &rows, definition);

@@ -109,7 +109,13 @@ fn metrics(lens: &Lens<'_>, rows: &[&Row<'_>], definition: Definition) -> Vec<Me
     let rules = lens.model.metrics.iter().enumerate();
     let metric = rules.map(|(column, rule)| {
         let figures: Vec<Figure<'_>> = rows.iter().map(|row| row.figures[column]).collect();
-        summary::metric(&rule.name, rule.unit, &figures, definition)
+        summary::metric(
+            &rule.name,
+            rule.unit,
+            &figures,
+            &lens.data.names,
+            definition,
+        )
     });
     let failed = rows.iter().filter(|row| row.run.failure.is_some()).count();
     metric

@@ -10,6 +10,7 @@ use crate::stats::mean;
 use crate::stats::order_interval::{OrderInterval, order_interval};
 use crate::stats::quantile::{Definition, Quantile, Sample, censored, median, quantile, sorted};
 use crate::stats::variance::variance_share;
+use crate::trace::names::Names;
 use crate::units::Nanos;
 
 use super::{Amount, CorrelationReport, StageReport, Totals, millionth};
@@ -69,6 +70,7 @@ pub fn metric(
     name: &str,
     unit: Unit,
     figures: &[Figure<'_>],
+    names: &Names,
     definition: Definition,
 ) -> MetricReport {
     let mut samples = Vec::new();
@@ -115,7 +117,7 @@ pub fn metric(
         n_failed,
         above: bound,
         reason: if values.is_empty() {
-            absence(figures).or_else(|| Some(no_value(n_failed)))
+            absence(figures, names).or_else(|| Some(no_value(n_failed)))
         } else {
             None
         },
@@ -124,9 +126,9 @@ pub fn metric(
 }
 
 /// Of several reasons the alphabetically last, so that no order shows.
-fn absence(figures: &[Figure<'_>]) -> Option<String> {
+fn absence(figures: &[Figure<'_>], names: &Names) -> Option<String> {
     let reasons = figures.iter().filter_map(|figure| match figure {
-        Figure::Absent(why) => Some(why.to_string()),
+        Figure::Absent(why) => Some(why.words(names)),
         _ => None,
     });
     reasons.max()
