@@ -10,6 +10,7 @@ use clap::Parser;
 use crate::chain::{Run, assemble};
 use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
 use crate::exit;
+use crate::halves::both;
 use crate::input::sources::{self, Source};
 use crate::input::{self, Checksums};
 use crate::inspect;
@@ -236,8 +237,12 @@ pub fn report_of(
         None => choose(data, &tree)?,
     };
     let lens = Lens::new(data, &tree, &model);
-    problems.merge(inspect::inspect(&lens));
-    let runs: Vec<Run<'_>> = assemble::runs(&lens);
+    let (runs, found): (Vec<Run<'_>>, _) = both(
+        data.spans.len(),
+        || assemble::runs(&lens),
+        || inspect::inspect(&lens),
+    );
+    problems.merge(found);
     let read = WasRead {
         command: request.command,
         files: request.files,

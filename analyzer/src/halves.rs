@@ -3,6 +3,7 @@
 //! Results come in the order of the list, so that nothing shows how it was
 //! parted. What is computed must not depend on it either.
 
+use std::sync::Mutex;
 use std::thread;
 
 /// Less is not worth a thread: starting one takes as long as the work on some
@@ -51,6 +52,38 @@ pub(crate) fn each<T: Sync, R: Send>(
     parts.into_iter().flatten().collect()
 }
 
+/// Does two things that have nothing to do with each other, at the same time where
+/// they are worth a thread; `weight` as for [`halves`].
+///
+/// # Panics
+/// Where one of them does.
+pub(crate) fn both<A, B: Send>(
+    weight: usize,
+    first: impl FnOnce() -> A,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if weight < 2 * PART_MIN {
+        return (first(), second());
+    }
+    // Whoever takes it does it: the thread, or this one where there is none.
+    let second = Mutex::new(Some(second));
+    let take = || second.lock().ok().and_then(|mut held| held.take());
+    let (first, done) = thread::scope(|scope| {
+        let work = || take().map(|second| second());
+        let other = thread::Builder::new().spawn_scoped(scope, work);
+        let first = first();
+        match other.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(done)) => (first, done),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => (first, None),
+        }
+    });
+    match done.or_else(|| take().map(|second| second())) {
+        Some(second) => (first, second),
+        None => unreachable!("whoever took the work gave its result or panicked"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +95,13 @@ mod tests {
             let found = halves(&items, length, <[usize]>::to_vec);
             assert_eq!(found.len(), if length < 2 * PART_MIN { 1 } else { 2 });
             assert_eq!(found.concat(), items);
+        }
+    }
+
+    #[test]
+    fn both_results_come_whatever_the_weight() {
+        for weight in [0, 2 * PART_MIN] {
+            assert_eq!(both(weight, || 1, || "b"), (1, "b"));
         }
     }
 

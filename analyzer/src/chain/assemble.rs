@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::halves::each;
+use crate::halves::{both, each};
 use crate::model::lens::Lens;
 use crate::model::schema::Part;
 use crate::trace::dataset::SpanIndex;
@@ -61,12 +61,19 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     measured::attach(lens, &mut runs, &processes);
     clients::attach(lens, &mut runs);
     measured::spread_words(&mut runs);
-    for run in &mut runs {
+    let middle = runs.len() / 2;
+    let weight = runs.len();
+    let (first, second) = runs.split_at_mut(middle);
+    both(weight, || judge(lens, first), || judge(lens, second));
+    name_runs(lens, &mut runs);
+    runs
+}
+
+fn judge(lens: &Lens<'_>, runs: &mut [Run<'_>]) {
+    for run in runs {
         run.start = first_instant(lens, run);
         complete::judge(lens, run);
     }
-    name_runs(lens, &mut runs);
-    runs
 }
 
 /// What requests of one run have in common.

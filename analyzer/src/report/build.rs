@@ -10,7 +10,7 @@ use crate::breakdown::windows::{RunWindow, windows as run_windows};
 use crate::chain::clients::{self, Concurrent};
 use crate::chain::metrics::{Figure, figure};
 use crate::chain::{ChainState, Run};
-use crate::halves::{each, halves};
+use crate::halves::{both, each, halves};
 use crate::input::InputFile;
 use crate::model::lens::Lens;
 use crate::model::metric_rules::MetricRule;
@@ -148,6 +148,29 @@ pub fn build(
     metrics.push(summary::failure_rate(failed, counted.len()));
     let cohorts = cohorts::cohorts(lens, &rows, definition);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
+    let model = lens.model;
+    let (drill_through, (groups, paths, covariates)) = both(
+        rows.len(),
+        || {
+            let rules = model.drill_through.iter();
+            rules
+                .filter_map(|rule| explain::drill_through(rule, &complete))
+                .collect()
+        },
+        || {
+            let groups = model.groups.iter();
+            let paths = model.paths.iter();
+            (
+                groups
+                    .filter_map(|rule| explain::group(rule, &complete))
+                    .collect(),
+                paths
+                    .filter_map(|rule| paths::path(lens, rule, &complete))
+                    .collect(),
+                covariates::covariates(lens, &measured, latency_column(lens)),
+            )
+        },
+    );
     let mut report = Report {
         schema: SCHEMA,
         provenance: provenance::provenance(lens, read.command, read.files),
@@ -156,25 +179,10 @@ pub fn build(
         quantile: definition.name(),
         runs: run_reports(lens, runs, &rows, items),
         metrics,
-        drill_through: lens
-            .model
-            .drill_through
-            .iter()
-            .filter_map(|rule| explain::drill_through(rule, &complete))
-            .collect(),
-        groups: lens
-            .model
-            .groups
-            .iter()
-            .filter_map(|rule| explain::group(rule, &complete))
-            .collect(),
-        paths: lens
-            .model
-            .paths
-            .iter()
-            .filter_map(|rule| paths::path(lens, rule, &complete))
-            .collect(),
-        covariates: covariates::covariates(lens, &measured, latency_column(lens)),
+        drill_through,
+        groups,
+        paths,
+        covariates,
         windows,
         cohorts,
         comparisons,
