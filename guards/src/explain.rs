@@ -44,6 +44,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, AppErro
             path.name,
             cut.program
         )?;
+        write_unknown_name(&cut, out)?;
         for layer in &cut.layers {
             for (_, judgement) in &layer.rules {
                 write_judgement(layer.layer.name(), judgement, out)?;
@@ -90,8 +91,20 @@ fn rule_for(what: &str) -> Result<DenyRule, AppError> {
     Ok(DenyRule {
         what,
         reason: None,
-        unmatched: Unmatched::Allowed,
+        unmatched: Unmatched::Fails,
     })
+}
+
+/// A name that nothing has is absent everywhere, and probably mistyped.
+fn write_unknown_name(report: &PathReport, out: &mut dyn Write) -> std::io::Result<()> {
+    let unknown = report
+        .findings
+        .iter()
+        .filter(|finding| finding.code == Code::RuleUnmatched);
+    for line in unknown.flat_map(|finding| &finding.evidence) {
+        writeln!(out, "  note: {line}")?;
+    }
+    Ok(())
 }
 
 /// The path with one rule, at the innermost level, with or without its lazy edges.

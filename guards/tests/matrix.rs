@@ -185,6 +185,36 @@ fn explain_says_what_is_behind_a_lazy_edge() {
 }
 
 #[test]
+fn explain_says_when_nothing_has_the_name() {
+    let guard = Guard::new();
+    guard.unpack("thread.small", |_, _| {});
+    let explain = |what: &str| {
+        let explained = guard
+            .verb("explain", &fixture("matrix/policy.toml"))
+            .args([what, "--path", "thread.small"])
+            .output()
+            .unwrap();
+        assert_eq!(explained.status.code(), Some(0));
+        String::from_utf8(explained.stdout).unwrap()
+    };
+    let package = "note: no package of the workspace or its dependencies has such a name";
+    let path = "note: no function of the program has such a path";
+    for (what, said) in [
+        ("scren-ui", Some(package)),
+        ("screen_ui::nothing", Some(path)),
+        ("screen-ui", None),
+        // In the workspace, but not in this program: known and absent.
+        ("clean", None),
+    ] {
+        let text = explain(what);
+        match said {
+            Some(words) => assert!(text.contains(words), "{what}: {text}"),
+            None => assert!(!text.contains("note:"), "{what}: {text}"),
+        }
+    }
+}
+
+#[test]
 fn the_closure_is_listed_with_the_method_of_its_bytes() {
     let guard = Guard::new();
     guard.unpack("offending.small", |_, _| {});
