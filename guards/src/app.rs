@@ -26,14 +26,19 @@ use std::path::Path;
 pub(crate) enum AppError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    #[error("the policy has no path `{name}`")]
-    UnknownPath { name: String },
+    #[error("the policy has no path `{name}`\nhint: it has {known}")]
+    UnknownPath { name: String, known: String },
     #[error("`{text}` is not a day like 2027-01-31")]
     Date { text: String },
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error(transparent)]
-    Evidence(#[from] EvidenceError),
+    Evidence(EvidenceError),
+    #[error("{source}\nhint: run `{command}`")]
+    BrokenBuild {
+        source: EvidenceError,
+        command: String,
+    },
     #[error("{missing}\nhint: run `{command}`")]
     NoBuild { missing: String, command: String },
     #[error("path `{path}`: {source}")]
@@ -94,7 +99,11 @@ pub(crate) fn chosen_paths(common: &Common) -> Result<Vec<StartPath>, AppError> 
         .iter()
         .find(|name| !policy.paths.iter().any(|path| path.name == **name));
     if let Some(name) = unknown {
-        return Err(AppError::UnknownPath { name: name.clone() });
+        let known: Vec<&str> = policy.paths.iter().map(|path| path.name.as_str()).collect();
+        return Err(AppError::UnknownPath {
+            name: name.clone(),
+            known: known.join(", "),
+        });
     }
     let wanted = |path: &StartPath| common.paths.is_empty() || common.paths.contains(&path.name);
     Ok(policy.paths.into_iter().filter(wanted).collect())
@@ -206,8 +215,20 @@ pub(crate) fn need_evidence(common: &Common, path: &StartPath) -> Result<Evidenc
             missing: missing(common, &error).join("; "),
             command: build_command(common, path),
         },
-        other => other.into(),
+        other => broken(common, path, other),
     })
+}
+
+/// A build that is there and cannot be read, with what mends it.
+fn broken(common: &Common, path: &StartPath, source: EvidenceError) -> AppError {
+    match source {
+        // Another build would be as large.
+        EvidenceError::TooLarge { .. } => AppError::Evidence(source),
+        _ => AppError::BrokenBuild {
+            source,
+            command: build_command(common, path),
+        },
+    }
 }
 
 /// A build that is missing or was changed cannot be judged; a broken one is an error.
@@ -219,7 +240,7 @@ fn without_evidence(
     let (code, evidence) = match &error {
         EvidenceError::Missing { .. } => (Code::EvidenceMissing, missing(common, &error)),
         EvidenceError::Changed { .. } => (Code::TwinMismatch, vec![error.to_string()]),
-        _ => return Err(error.into()),
+        _ => return Err(broken(common, path, error)),
     };
     let hint = format!("run `{}`", build_command(common, path));
     Ok(PathReport {

@@ -108,7 +108,9 @@ impl Code {
                 "an end of a lazy edge is no function of the binary, so nothing can be cut"
             }
             Self::RootMissing => "a root of the path is no function of the binary",
-            Self::TwinMismatch => "the stripped and the unstripped program are not the same build",
+            Self::TwinMismatch => {
+                "a file is not of the recorded build, or the stripped and the unstripped program differ"
+            }
             Self::EvidenceMissing => "there is no recorded build to judge",
             Self::EvidenceStale => "the lock file has changed since the build",
             Self::NotRust => "the binary holds no sign of Rust code",

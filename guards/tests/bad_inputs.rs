@@ -208,6 +208,7 @@ fn a_missing_file_is_a_sentence() {
     let (code, text) = guard.check(&fixture("matrix/policy.toml"), &["--path", "clean.small"]);
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("cannot read"), "{text}");
+    assert!(text.contains("hint: run `guard build --policy "), "{text}");
 }
 
 /// A program in the guard's folder that is run in place of a tool.

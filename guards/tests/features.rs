@@ -68,6 +68,7 @@ fn a_package_that_is_not_there_is_a_sentence() {
     let (code, text) = guard.check(&policy, &["--path", "nothing"]);
     assert_eq!(code, 2);
     assert!(text.contains("the policy has no path `nothing`"), "{text}");
+    assert!(text.contains("hint: it has app, lib-name, "), "{text}");
 }
 
 /// One name and version from a folder and from a git repository: two packages.
