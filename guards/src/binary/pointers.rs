@@ -81,6 +81,12 @@ pub(super) fn relocations(
         let Some((list, link)) = section.rela(endian, data).map_err(damaged)? else {
             continue;
         };
+        // Places in sections that are not loaded, such as debug information, are no
+        // addresses: they count from the section's start.
+        let changed = table.section(section.info_link(endian)).ok();
+        if !loaded && changed.is_some_and(|s| s.sh_flags(endian).0 & elf::SHF_ALLOC.0 == 0) {
+            continue;
+        }
         let symbols = table.symbol_table_by_index(endian, data, link).ok();
         for rela in list {
             let index = rela.symbol(endian, false);
@@ -156,4 +162,21 @@ fn word_at(file: &ElfFile64<'_, Endianness>, data: &[u8], place: u64) -> Option<
     let offset = usize::try_from(offset).ok()?;
     let bytes = data.get(offset..offset.checked_add(8)?)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    /// `readelf -r`: 3 relocations of `.text`, 4 of `.eh_frame` and 4 of `.data.rel.ro`;
+    /// 40 more of debug information, at places such as 8 and 0x2a.
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
+    fn relocations_of_debug_information_are_not_of_the_program() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../fixtures/guards/corpus/object/pie-relocs-debug"
+        );
+        let bytes = std::fs::read(file).unwrap();
+        let image = super::super::read(&bytes).unwrap();
+        assert_eq!(image.emitted.len(), 11, "{:x?}", image.emitted);
+    }
 }
