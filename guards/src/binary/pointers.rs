@@ -169,7 +169,6 @@ mod tests {
     /// `readelf -r`: 3 relocations of `.text`, 4 of `.eh_frame` and 4 of `.data.rel.ro`;
     /// 40 more of debug information, at places such as 8 and 0x2a.
     #[test]
-    #[expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
     fn relocations_of_debug_information_are_not_of_the_program() {
         let file = concat!(
             env!("CARGO_MANIFEST_DIR"),
