@@ -84,7 +84,7 @@ pub(crate) struct CheckArgs {
 /// Arguments of `guard explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Package or library name, pattern with `*`, or path of a function.
+    /// Package or library name, pattern with `*`, path of a function, or code of a finding.
     #[arg(value_name = "CRATE|SYMBOL")]
     pub(crate) what: String,
     #[command(flatten)]
