@@ -55,6 +55,8 @@ pub enum Code {
     ForeignVersion,
     /// A phase profile that breaks a bound of its format.
     InvalidProfile,
+    /// Two session profiles for one session that differ; the shorter one is kept.
+    ConflictingProfile,
     /// A stage that leaves its window by more than the clock quantum.
     StageOutsideWindow,
     /// Two client records for one run.
@@ -106,6 +108,7 @@ impl Code {
             Self::ContextRejected => "context_rejected",
             Self::ForeignVersion => "foreign_version",
             Self::InvalidProfile => "invalid_profile",
+            Self::ConflictingProfile => "conflicting_profile",
             Self::StageOutsideWindow => "stage_outside_window",
             Self::ConflictingClient => "conflicting_client",
             Self::Base64Id => "base64_id",

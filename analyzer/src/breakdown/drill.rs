@@ -4,8 +4,10 @@
 //! length of stage ∩ phase. Phases may come from several windows; an instant that
 //! several cover counts once, as in [`partition`](mod@super::partition), so phases and what none covers
 //! add up to the stage. Phases without times of their own were laid from
-//! the end of their window; how early they may have been is bounded by the
-//! window's unattributed time, so their share is an interval.
+//! the end of their window, one behind the other; how early they may have been is
+//! bounded by the window's unattributed time, so their share is an interval:
+//! from what they cover alone, with all of what other windows cover taken off,
+//! to what they cover at all.
 
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
@@ -28,7 +30,7 @@ pub struct Cover {
 pub struct Drill {
     /// The stage's own time.
     pub stage: Nanos,
-    /// Phases in their window's order.
+    /// Phases, window by window, in the order of each.
     pub phases: Vec<Cover>,
     /// Time of the stage that no phase covers.
     pub uncovered: Nanos,
@@ -44,15 +46,15 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
         .filter_map(|part| part.within(window.interval))
         .collect();
     let total: i64 = parts.iter().map(|part| part.length().0).sum();
-    let present = phases.iter().flat_map(|phases| {
+    let present = phases.iter().enumerate().flat_map(|(window, phases)| {
         let stages = phases.stages.iter().filter(|phase| phase.present);
-        stages.map(|phase| (phase, phases.unattributed))
+        stages.map(move |phase| (window, phase, phases.unattributed))
     });
-    let present: Vec<(StageView<'_>, Nanos)> = present.collect();
+    let present: Vec<(usize, StageView<'_>, Nanos)> = present.collect();
     let mut times = vec![Nanos(0); present.len()];
     let intervals: Vec<Vec<Interval>> = present
         .iter()
-        .map(|(phase, _)| phase.intervals.to_vec())
+        .map(|(_, phase, _)| phase.intervals.to_vec())
         .collect();
     for part in &parts {
         let cut = partition(*part, &intervals, Nanos(0));
@@ -60,12 +62,20 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
             time.0 += more.0;
         }
     }
-    let covers = present.into_iter().zip(times);
+    let covers = present.iter().zip(times);
     let covers: Vec<Cover> = covers
-        .map(|((phase, slack), time)| Cover {
+        .map(|((window, phase, slack), time)| Cover {
             name: phase.name.to_owned(),
             time,
-            placed: phase.placed.then(|| bounds(&parts, phase.intervals, slack)),
+            placed: phase.placed.then(|| {
+                let others = present.iter().filter(|(other, ..)| other != window);
+                let others = others.flat_map(|(_, phase, _)| phase.intervals);
+                let free = without(&parts, others.copied().collect());
+                let (least, _) = bounds(&free, phase.intervals, *slack);
+                let (_, most) = bounds(&parts, phase.intervals, *slack);
+                // Phases of one window may overlap, and then have less than they cover.
+                (least.min(time), most)
+            }),
         })
         .collect();
     let sum: i64 = covers.iter().map(|cover| cover.time.0).sum();
@@ -74,6 +84,22 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
         phases: covers,
         uncovered: Nanos((total - sum).max(0)),
     }
+}
+
+/// What is left of disjoint `parts` without `others`.
+fn without(parts: &[Interval], mut others: Vec<Interval>) -> Vec<Interval> {
+    others.sort_unstable_by_key(|other| other.start());
+    let mut left = Vec::new();
+    for part in parts {
+        let mut from = part.start();
+        for other in &others {
+            let until = other.start().min(part.end());
+            left.extend(Interval::new(from, until).filter(|gap| gap.length().0 > 0));
+            from = from.max(other.end());
+        }
+        left.extend(Interval::new(from, part.end()).filter(|gap| gap.length().0 > 0));
+    }
+    left
 }
 
 fn covered(parts: &[Interval], phase: &[Interval]) -> Nanos {
@@ -199,6 +225,28 @@ mod tests {
         let found = drilled(window(0, 300, vec![wait], 0), vec![start, spawn]);
         let times: Vec<_> = found.phases.iter().map(|cover| cover.time.0).collect();
         assert_eq!((times, found.uncovered), (vec![30, 50], Nanos(20)));
+    }
+
+    #[test]
+    fn what_another_window_may_cover_lowers_the_least_of_a_placed_phase() {
+        // 120–180 placed, up to 40 earlier; 130–150 is another window's, and later
+        // begun: 40 are its own. Earlier, 80–140, it covers 40, 30 of them alone.
+        let wait = stage("wait", 100, 200, false);
+        let placed = window(60, 180, vec![stage("import", 120, 180, true)], 40);
+        let other = window(130, 150, vec![stage("spawn", 130, 150, false)], 0);
+        let found = drilled(window(0, 300, vec![wait], 0), vec![placed, other]);
+        assert_eq!(found.phases[0].time, Nanos(40));
+        assert_eq!(found.phases[0].placed, Some((Nanos(30), Nanos(60))));
+    }
+
+    #[test]
+    fn parts_without_others_are_what_is_left() {
+        let left = without(
+            &[interval(0, 10), interval(20, 30)],
+            vec![interval(25, 40), interval(2, 4), interval(3, 5)],
+        );
+        assert_eq!(left, [interval(0, 2), interval(5, 10), interval(20, 25)]);
+        assert_eq!(without(&[interval(5, 6)], vec![interval(0, 9)]), []);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! A sweep over the sorted edges, O(m log m) for m intervals.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::units::{Interval, Nanos, Timestamp, difference};
 
@@ -32,12 +32,10 @@ pub struct Partition {
 /// Who covers an instant, the owner last.
 type Key = (Timestamp, Reverse<Timestamp>, usize, usize);
 
-/// Intervals at one instant that a coarse clock's loss is kept of: neighbours
-/// that only seem to overlap are two, and each pair of many would be many more.
+/// Intervals at one instant that are looked at for a loss to a coarse clock:
+/// neighbours that only seem to overlap are two, and looking at each of many at
+/// every edge would take the square of their number.
 const LOSERS_MAX: usize = 64;
-
-/// Time that the first stage lost to the second.
-type Losses = BTreeMap<(usize, usize), i64>;
 
 /// Cuts `window` into `stages`, each the intervals of one stage. `tolerance` is
 /// the clock quantum; 0 or 1 ns for a fine clock.
@@ -66,18 +64,19 @@ pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -
     edges.sort_unstable();
     let coarse = tolerance > Nanos(1);
     let mut open = Open::new(stages.len());
-    let mut losses = Losses::new();
+    let mut losses = vec![Nanos(0); if coarse { stages.len() } else { 0 }];
     let mut at = window.start();
     for (instant, opens, key) in edges {
         let length = difference(instant, at);
         if length.0 > 0 {
-            give(&mut result, coarse.then_some(&mut losses), &open, length);
+            give(&mut result, &open, length);
+            lose(&mut losses, &open, length, tolerance);
         }
         at = instant;
         open.change(key, opens);
     }
     let length = difference(window.end(), at);
-    give(&mut result, coarse.then_some(&mut losses), &open, length);
+    give(&mut result, &open, length);
     if coarse {
         restore(&mut result, &losses, tolerance);
     }
@@ -117,45 +116,57 @@ impl Open {
     }
 }
 
-/// Gives stages back what a coarse clock seems to have taken from them.
-fn restore(result: &mut Partition, losses: &Losses, tolerance: Nanos) {
-    let overlaps = losses
-        .iter()
-        .map(|((loser, _), lost)| (*loser, *lost, true));
-    let outside = result.outside.clone();
-    let cuts = outside
-        .iter()
-        .enumerate()
-        .map(|(stage, lost)| (stage, lost.0, false));
-    for (stage, lost, is_overlap) in overlaps.chain(cuts) {
-        if lost <= tolerance.0 && lost <= result.unattributed.0 {
-            result.stages[stage].0 += lost;
-            result.unattributed.0 -= lost;
-            if is_overlap {
-                // Of three stages at once, the same instant was lost twice.
-                result.overlap.0 = (result.overlap.0 - lost).max(0);
-            }
-        }
-    }
-}
-
-/// Gives a stretch of the window to the stage that started last; `losses` keeps
-/// what the others lost by it, where the clock is coarse.
-fn give(result: &mut Partition, losses: Option<&mut Losses>, open: &Open, length: Nanos) {
+/// Gives a stretch of the window to the stage that started last.
+fn give(result: &mut Partition, open: &Open, length: Nanos) {
     let Some((_, _, owner, _)) = open.keys.last() else {
         result.unattributed.0 += length.0;
         return;
     };
     result.stages[*owner].0 += length.0;
-    if open.stages < 2 {
+    if open.stages > 1 {
+        result.overlap.0 += length.0;
+    }
+}
+
+/// Notes what stages lose to the owner of a stretch because of a coarse clock:
+/// those that end within the tolerance behind its start and before it does. One
+/// that goes on behind the owner holds it, and loses nothing that was its own.
+/// Of one interval no more than the tolerance can be lost so.
+fn lose(losses: &mut [Nanos], open: &Open, length: Nanos, tolerance: Nanos) {
+    if losses.is_empty() || open.stages < 2 {
         return;
     }
-    result.overlap.0 += length.0;
-    if let Some(losses) = losses {
-        let others = open.keys.iter().rev().map(|(_, _, other, _)| *other);
-        let others = others.take(LOSERS_MAX + 1).filter(|other| other != owner);
-        for other in others.collect::<BTreeSet<usize>>() {
-            *losses.entry((other, *owner)).or_default() += length.0;
+    let mut latest = open.keys.iter().rev();
+    let Some((start, Reverse(end), owner, _)) = latest.next() else {
+        return;
+    };
+    let neighbours = latest
+        .take(LOSERS_MAX)
+        .filter(|(_, Reverse(other), stage, _)| {
+            stage != owner && other < end && difference(*other, *start) <= tolerance
+        });
+    let stages: BTreeSet<usize> = neighbours.map(|(_, _, stage, _)| *stage).collect();
+    for stage in stages {
+        losses[stage].0 += length.0;
+    }
+}
+
+/// Gives stages back what a coarse clock seems to have taken from them, as far
+/// as the window has time in no stage.
+fn restore(result: &mut Partition, losses: &[Nanos], tolerance: Nanos) {
+    let cut = result.outside.clone();
+    for (stage, (lost, cut)) in losses.iter().zip(cut).enumerate() {
+        let cut = Nanos(if cut <= tolerance { cut.0 } else { 0 });
+        for (back, is_overlap) in [(*lost, true), (cut, false)] {
+            if back > result.unattributed {
+                continue;
+            }
+            result.stages[stage].0 += back.0;
+            result.unattributed.0 -= back.0;
+            if is_overlap {
+                // Of three stages at once, the same instant was lost twice.
+                result.overlap.0 = (result.overlap.0 - back.0).max(0);
+            }
         }
     }
 }
@@ -240,6 +251,41 @@ mod tests {
         assert_eq!((found.unattributed, found.overlap), (Nanos(0), Nanos(3)));
         let found = partition(interval(0, 110), &stages, Nanos(2));
         assert_eq!(found.stages, [Nanos(50), Nanos(54)]);
+    }
+
+    #[test]
+    fn what_short_stages_within_a_long_one_cover_is_theirs_on_a_coarse_clock_too() {
+        // Forty of one quantum within 0–50, which keeps ten and gets nothing back.
+        let mut stages = vec![vec![interval(0, 50_000_000)]];
+        stages.extend((0..40).map(|k| vec![interval((5 + k) * 1_000_000, (6 + k) * 1_000_000)]));
+        let found = partition(interval(0, 100_000_000), &stages, Nanos(1_000_000));
+        assert_eq!(found.stages[0], Nanos(10_000_000));
+        assert!(
+            found.stages[1..]
+                .iter()
+                .all(|time| *time == Nanos(1_000_000))
+        );
+        assert_eq!(found.unattributed, Nanos(50_000_000));
+        assert_eq!(found.overlap, Nanos(40_000_000));
+    }
+
+    #[test]
+    fn of_more_neighbours_at_once_than_are_looked_at_the_latest_keep_their_length() {
+        // All end at 53, each a step after the one before; the last owner starts at 50.
+        let many = LOSERS_MAX as u64 + 6;
+        let mut stages: Vec<_> = (0..many).map(|k| vec![interval(1000 + k, 1500)]).collect();
+        stages.push(vec![interval(1497, 1600)]);
+        let found = partition(interval(0, 2000), &stages, Nanos(5));
+        // All but the last of them are without 1497–1500 and what later ones cover;
+        // those that are looked at get the three back.
+        let times: Vec<_> = found.stages.iter().map(|time| time.0).collect();
+        let mut expected = vec![1; many as usize - 1];
+        expected.push(1497 - 1000 - (many as i64 - 1));
+        for time in &mut expected[6..] {
+            *time += 3;
+        }
+        expected.push(103);
+        assert_eq!(times, expected);
     }
 
     proptest! {

@@ -219,3 +219,70 @@ pub struct StageView<'s> {
     /// Kind of the span whose scheduler figures stand for it.
     pub sched_from: Option<&'s str>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::windows::StageTime;
+    use super::*;
+    use crate::units::Timestamp;
+
+    fn interval(start: u64, end: u64) -> Interval {
+        Interval::new(Timestamp(start), Timestamp(end)).unwrap()
+    }
+
+    fn window<'a>(name: &'a str, stages: Vec<(&'a str, Vec<Interval>, Vec<u32>)>) -> RunWindow<'a> {
+        let stage = |(name, intervals, spans): (&'a str, Vec<Interval>, Vec<u32>)| StageTime {
+            name,
+            time: Nanos(intervals.iter().map(|part| part.length().0).sum()),
+            present: true,
+            placed: false,
+            intervals,
+            spans: spans.into_iter().map(SpanIndex).collect(),
+            sched_from: None,
+        };
+        RunWindow {
+            name,
+            interval: interval(0, 100),
+            stages: stages.into_iter().map(stage).collect(),
+            unattributed: Nanos(7),
+            overlap: Nanos(0),
+            outside: Nanos(0),
+            quantum: Nanos(1),
+            request: 1,
+        }
+    }
+
+    #[test]
+    fn each_window_has_its_own_stages_intervals_and_spans() {
+        let mut store = WindowStore::default();
+        let one = window(
+            "w",
+            vec![("a", vec![interval(0, 5), interval(7, 9)], vec![1, 2])],
+        );
+        let two = window("v", Vec::new());
+        let stages = vec![
+            ("b", Vec::new(), vec![3]),
+            ("a", vec![interval(1, 2)], Vec::new()),
+            ("c", vec![interval(4, 8)], vec![4, 5, 6]),
+        ];
+        assert_eq!(store.take(vec![one, two]), 0..2);
+        assert_eq!(store.take(vec![window("w", stages)]), 2..3);
+        let told = |place: usize| {
+            let window = store.window(place);
+            let stages = window.stages.iter().map(|stage| {
+                let spans: Vec<u32> = stage.spans.iter().map(|span| span.0).collect();
+                (stage.name, stage.time.0, stage.intervals.to_vec(), spans)
+            });
+            (window.name, stages.collect::<Vec<_>>())
+        };
+        let parts = vec![interval(0, 5), interval(7, 9)];
+        assert_eq!(told(0), ("w", vec![("a", 7, parts, vec![1, 2])]));
+        assert_eq!(told(1), ("v", Vec::new()));
+        let expected = vec![
+            ("b", 0, Vec::new(), vec![3]),
+            ("a", 1, vec![interval(1, 2)], Vec::new()),
+            ("c", 4, vec![interval(4, 8)], vec![4, 5, 6]),
+        ];
+        assert_eq!(told(2), ("w", expected));
+    }
+}

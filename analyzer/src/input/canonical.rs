@@ -2,10 +2,11 @@
 //! batch: no tree, no borrowed copy, no list that is taken apart again.
 //!
 //! This lane takes only what it knows in full: camelCase keys, hexadecimal ids,
-//! times as text, no escapes, no `null`, nothing twice. It has no opinion about
-//! anything else: it leaves the batch as it was and the line to [`super::otlp`],
-//! which reads every spelling and words every problem. What both accept they
-//! read alike; that is tested.
+//! times as text, no escapes, no `null`, nothing twice. Nor does it take empty
+//! objects, so that no list takes more than its text has [`room`](super::room)
+//! for. It has no opinion about anything else: it leaves the batch as it was and
+//! the line to [`super::otlp`], which reads every spelling and words every
+//! problem. What both accept they read alike; that is tested.
 
 use crate::trace::names::Symbol;
 use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
@@ -16,9 +17,15 @@ use cursor::{Cursor, DEPTH_MAX, DIGITS_MAX};
 
 mod cursor;
 
+/// Longer lines are left to the general reader, which bounds what they may take.
+const LINE_MAX_BYTES: usize = 16 * 1024 * 1024;
+
 /// Reads one line that begins with `{"resourceSpans"`; `None` leaves `batch` as
 /// it was.
 pub fn read_line(line: &str, batch: &mut Batch) -> Option<()> {
+    if line.len() > LINE_MAX_BYTES {
+        return None;
+    }
     let before = batch.mark();
     let mut cursor = Cursor::new(line);
     let read = cursor.document(batch).filter(|()| cursor.is_at_end());
@@ -72,6 +79,10 @@ impl Met {
         self.0 |= 1 << field;
         new.then_some(())
     }
+
+    fn has(&self, field: u32) -> Option<()> {
+        (self.0 & 1 << field != 0).then_some(())
+    }
 }
 
 impl<'a> Cursor<'a> {
@@ -102,6 +113,7 @@ impl<'a> Cursor<'a> {
             }
             _ => cursor.skip_field(key),
         })?;
+        met.has(1)?;
         let resource = batch.resource(attributes.into_iter().collect());
         for span in &mut batch.spans[first..] {
             span.resource = resource;
@@ -130,7 +142,8 @@ impl<'a> Cursor<'a> {
                 cursor.list(|cursor| cursor.span(batch))
             }
             _ => cursor.skip_field(key),
-        })
+        })?;
+        met.has(0)
     }
 
     fn span(&mut self, batch: &mut Batch) -> Option<()> {
@@ -238,11 +251,11 @@ impl<'a> Cursor<'a> {
 
     fn event(&mut self, batch: &mut Batch) -> Option<Event> {
         let mut met = Met::default();
-        let (mut name, mut attributes) = ("", Vec::new());
+        let (mut name, mut attributes) = (None, Vec::new());
         self.object(|cursor, key| match key {
             "name" => {
                 met.once(0)?;
-                name = cursor.string()?;
+                name = Some(cursor.string()?);
                 Some(())
             }
             "attributes" => {
@@ -252,7 +265,7 @@ impl<'a> Cursor<'a> {
             _ => cursor.skip_field(key),
         })?;
         Some(Event {
-            name: batch.names.intern(name),
+            name: batch.names.intern(name?),
             attributes: attributes.into_iter().collect(),
         })
     }

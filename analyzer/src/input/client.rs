@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::batch::Batch;
+use super::lenient::{Head, Pairs};
 use super::record::parse;
 
 /// Objects nested deeper than this are not entered; client records have two levels.
@@ -17,6 +18,9 @@ const DEPTH_MAX: usize = 4;
 /// Items of a list beyond this are not kept; a client asks for a handful of
 /// sessions at once.
 const LIST_MAX: usize = 64;
+
+/// A record with more values is none: client records have about fifty.
+const VALUES_MAX: usize = 16_384;
 
 /// One client record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,19 +45,25 @@ impl ClientRecord {
 
 /// Reads one client record.
 ///
+/// Of a key that is there twice the last value counts.
+///
 /// # Errors
-/// The parser's reason.
+/// The parser's reason, or that there are more than [`VALUES_MAX`] values.
 pub fn read(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
     let mut values = BTreeMap::new();
     let mut open = vec![(String::new(), parse::<&RawValue>(bytes)?, 0)];
     while let Some((path, raw, depth)) = open.pop() {
+        if values.len() > VALUES_MAX {
+            return Err(format!("a client record of more than {VALUES_MAX} values"));
+        }
         let text = raw.get();
         match text.as_bytes().first() {
             Some(b'{') if depth < DEPTH_MAX => {
-                let fields: BTreeMap<String, &RawValue> = parse(text.as_bytes())?;
+                let Pairs::<&RawValue>(fields) = parse(text.as_bytes())?;
+                let fields: BTreeMap<_, _> = fields.into_iter().collect();
                 for (key, field) in fields {
                     let path = if path.is_empty() {
-                        key
+                        key.into_owned()
                     } else {
                         format!("{path}.{key}")
                     };
@@ -61,8 +71,8 @@ pub fn read(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
                 }
             }
             Some(b'[') if depth < DEPTH_MAX => {
-                let items: Vec<&RawValue> = parse(text.as_bytes())?;
-                for (place, item) in items.into_iter().take(LIST_MAX).enumerate() {
+                let Head::<&RawValue, LIST_MAX>(items) = parse(text.as_bytes())?;
+                for (place, item) in items.into_iter().enumerate() {
                     open.push((format!("{path}.{place}"), item, depth + 1));
                 }
             }
@@ -77,4 +87,52 @@ pub fn read(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
     }
     batch.clients.push(ClientRecord { values });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn read_one(text: &str) -> Result<ClientRecord, String> {
+        let mut batch = Batch::default();
+        read(text.as_bytes(), &mut batch)?;
+        Ok(batch.clients.remove(0))
+    }
+
+    #[test]
+    fn scalars_stand_under_their_paths_as_they_were_written() {
+        let text = r#"{"a":{"b":[1.50,"x",null,{"c":true}]},"d":1,"d":2}"#;
+        let record = read_one(text).unwrap();
+        let values: Vec<_> = record
+            .values()
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        let expected = [
+            ("a.b.0", "1.50"),
+            ("a.b.1", "x"),
+            ("a.b.3.c", "true"),
+            ("d", "2"),
+        ];
+        assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn of_a_list_the_first_items_are_kept_and_of_an_object_so_many() {
+        let list = |items: usize| format!("{{\"l\":[{}0]}}", "0,".repeat(items - 1));
+        for items in [LIST_MAX, LIST_MAX + 1, 100_000] {
+            assert_eq!(read_one(&list(items)).unwrap().values().len(), LIST_MAX);
+        }
+        let object = |fields: usize| {
+            let fields: Vec<_> = (0..fields).map(|k| format!("\"{k}\":0")).collect();
+            format!("{{{}}}", fields.join(","))
+        };
+        assert_eq!(
+            read_one(&object(VALUES_MAX)).unwrap().values().len(),
+            VALUES_MAX
+        );
+        let reason = "a client record of more than 16384 values";
+        assert_eq!(read_one(&object(VALUES_MAX + 2)), Err(reason.to_owned()));
+    }
 }

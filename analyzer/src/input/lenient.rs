@@ -321,6 +321,36 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// The first `N` elements of a list; the others are passed over.
+#[derive(Debug)]
+pub struct Head<T, const N: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Head<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct H<T, const N: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for H<T, N> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while elements.len() < N {
+                    let Some(element) = list.next_element()? else {
+                        return Ok(elements);
+                    };
+                    elements.push(element);
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(elements)
+            }
+        }
+        deserializer
+            .deserialize_seq(H::<T, N>(PhantomData))
+            .map(Self)
+    }
+}
+
 /// A JSON object as pairs in source order.
 #[derive(Debug)]
 pub struct Pairs<'a, V>(pub Vec<(Cow<'a, str>, V)>);

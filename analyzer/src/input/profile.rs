@@ -54,8 +54,8 @@ impl PhaseProfile {
     }
 }
 
-/// One session-start record of a qwen agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One session-start record of a qwen agent; ordered by session, then length.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionProfile {
     /// Session id; empty in versions that did not write it.
     pub session: String,

@@ -124,18 +124,36 @@ impl<R: Read> Splitter<R> {
         self.buffer
     }
 
-    /// The line that starts here, when it is all there and opens and closes with
-    /// braces: most likely one whole value. Nothing is passed over yet.
-    #[must_use]
-    pub fn whole_line(&self) -> Option<(&[u8], u64, u64)> {
+    /// The line that starts here or behind a line end, when it is all there and
+    /// opens and closes with braces: most likely one whole value. It is not
+    /// passed over yet.
+    pub fn whole_line(&mut self) -> Option<(&[u8], u64, u64)> {
+        self.pass_line_ends();
         let rest = &self.buffer[self.start..];
-        if !self.at_line_start || !self.began || rest.first() != Some(&b'{') {
+        if !self.at_line_start || rest.first() != Some(&b'{') {
             return None;
         }
-        let line = &rest[..memchr::memchr(b'\n', rest)?];
+        let end = memchr::memchr(b'\n', rest);
+        let line = &rest[..end.or_else(|| self.at_end.then_some(rest.len()))?];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let place = (self.base + self.start as u64, self.line);
         line.ends_with(b"}").then_some((line, place.0, place.1))
+    }
+
+    /// Passes over the end of a line whose value was handed out.
+    fn pass_line_ends(&mut self) {
+        // What begins with a brace has no byte order mark before it.
+        self.began = self.began || self.buffer.get(self.start) == Some(&b'{');
+        loop {
+            let rest = &self.buffer[self.start..];
+            let length = match rest {
+                [b'\n', ..] => 1,
+                [b'\r', b'\n', ..] => 2,
+                _ => return,
+            };
+            self.advance(length);
+            self.last = None;
+        }
     }
 
     /// Passes over the line that [`Splitter::whole_line`] gave.

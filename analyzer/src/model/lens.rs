@@ -18,9 +18,10 @@ use super::window_rules::Unit;
 const MILLISECOND: Nanos = Nanos(1_000_000);
 /// Clock quantum of senders that stamp starts and ends in whole microseconds.
 const MICROSECOND: Nanos = Nanos(1_000);
-/// Spans that must say so: one of a nanosecond clock has both ends on whole
-/// microseconds once in a million, which large inputs hold; two once in 10¹².
-const MICROSECOND_SPANS: u32 = 2;
+/// Different starts that must say so: one of a nanosecond clock is whole
+/// milliseconds once in a million, of a microsecond clock once in a thousand,
+/// and large inputs hold as many processes with one span.
+const COARSE_STARTS: u32 = 2;
 /// Spans that a model is tried on before it is chosen.
 const SAMPLE: usize = 20_000;
 /// Clock quantum of everybody else.
@@ -274,8 +275,8 @@ impl<'a> Lens<'a> {
     }
 
     /// Clock quantum of the process that made a span: 1 ms where all its starts
-    /// are whole milliseconds, 1 µs where starts and ends of all its spans, at
-    /// least two, are whole microseconds, else 1 ns.
+    /// are whole milliseconds, 1 µs where all its starts and ends are whole
+    /// microseconds, else 1 ns. One start alone says nothing about a clock.
     #[must_use]
     pub fn quantum(&self, span: SpanIndex) -> Nanos {
         let ResourceIndex(resource) = self.data.span(span).resource;
@@ -385,14 +386,18 @@ fn quanta(data: &Dataset) -> Vec<Nanos> {
 /// What the times of one process have in common.
 #[derive(Clone)]
 struct Coarse {
-    spans: u32,
+    /// The start met last.
+    last: Option<Timestamp>,
+    /// Starts that differ from the one met before.
+    starts: u32,
     milliseconds: bool,
     microseconds: bool,
 }
 
 impl Coarse {
     const ANY: Self = Self {
-        spans: 0,
+        last: None,
+        starts: 0,
         milliseconds: true,
         microseconds: true,
     };
@@ -400,19 +405,20 @@ impl Coarse {
     fn meet(&mut self, interval: Interval) {
         let whole = |at: Timestamp, step: Nanos| at.0.is_multiple_of(step.0.unsigned_abs());
         let (start, end) = (interval.start(), interval.end());
-        self.spans = self.spans.saturating_add(1);
+        if self.last.replace(start) != Some(start) {
+            self.starts = self.starts.saturating_add(1);
+        }
         self.milliseconds = self.milliseconds && whole(start, MILLISECOND);
         self.microseconds =
             self.microseconds && whole(start, MICROSECOND) && whole(end, MICROSECOND);
     }
 
     fn quantum(&self) -> Nanos {
-        if self.milliseconds {
-            MILLISECOND
-        } else if self.microseconds && self.spans >= MICROSECOND_SPANS {
-            MICROSECOND
-        } else {
-            NANOSECOND
+        match self {
+            _ if self.starts < COARSE_STARTS => NANOSECOND,
+            _ if self.milliseconds => MILLISECOND,
+            _ if self.microseconds => MICROSECOND,
+            _ => NANOSECOND,
         }
     }
 }
@@ -426,4 +432,50 @@ fn processes(data: &Dataset, key: &str) -> Vec<Option<Symbol>> {
         _ => None,
     };
     data.resources.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(spans: &[(u64, u64)], quantum: Nanos) {
+        let mut coarse = Coarse::ANY;
+        for (start, end) in spans {
+            coarse.meet(Interval::new(Timestamp(*start), Timestamp(*end)).unwrap());
+        }
+        assert_eq!(coarse.quantum(), quantum, "{spans:?}");
+    }
+
+    #[test]
+    fn two_different_starts_tell_a_coarse_clock() {
+        check(
+            &[(3_000_000, 3_500_001), (5_000_000, 5_000_001)],
+            MILLISECOND,
+        );
+        check(
+            &[(3_001_000, 3_002_000), (5_000_000, 5_003_000)],
+            MICROSECOND,
+        );
+        // Fine lengths: only whole milliseconds are known to be stamped so.
+        check(
+            &[(3_001_000, 3_002_001), (5_000_000, 5_003_000)],
+            NANOSECOND,
+        );
+        check(
+            &[(3_000_000, 3_500_001), (5_000_001, 5_000_002)],
+            NANOSECOND,
+        );
+    }
+
+    #[test]
+    fn one_start_tells_nothing() {
+        check(&[], NANOSECOND);
+        check(&[(3_000_000, 3_500_001)], NANOSECOND);
+        check(&[(3_001_000, 3_002_000)], NANOSECOND);
+        check(
+            &[(3_000_000, 3_500_000), (3_000_000, 4_000_000)],
+            NANOSECOND,
+        );
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
 use serde::Serialize;
 
 use crate::breakdown::store::WindowView;
@@ -21,6 +22,7 @@ use super::build::Row;
 use super::cohorts::CohortReport;
 use super::stages::WindowReport;
 use super::summary::grain;
+use super::windows;
 use super::{Amount, millionth};
 
 /// Two cohorts, compared in pairs.
@@ -45,8 +47,9 @@ pub struct Comparison {
     /// Finest difference that its values show.
     #[serde(skip)]
     pub quantum: Nanos,
-    /// Stages of a window and its unattributed time, over the same pairs; a stage
-    /// that a run does not have counts as 0. Empty for a metric.
+    /// Stages of a window that any of the pairs has, and its unattributed time,
+    /// over the same pairs; a stage that a run does not have counts as 0. Empty
+    /// for a metric.
     pub stages: Vec<StageShift>,
 }
 
@@ -89,14 +92,14 @@ type Part<'p> = &'p dyn Fn(&WindowView<'_>) -> Nanos;
 const ALL_PAIRS_MAX: usize = 8;
 
 /// Every two cohorts, the earlier as control, or each with the first where there
-/// are more than [`ALL_PAIRS_MAX`]: metrics in the model's order, then `windows`
+/// are more than [`ALL_PAIRS_MAX`]: metrics in the model's order, then `reports`
 /// in theirs, as far as there are pairs that have them.
 #[must_use]
 pub(super) fn comparisons(
     lens: &Lens<'_>,
     rows: &[Row<'_>],
     cohorts: &[CohortReport],
-    windows: &[WindowReport],
+    reports: &[WindowReport],
 ) -> Vec<Comparison> {
     let mut found = Vec::new();
     let controls = if cohorts.len() > ALL_PAIRS_MAX {
@@ -111,8 +114,8 @@ pub(super) fn comparisons(
             let pairs = pairs(&members, names);
             let rules = lens.model.metrics.iter().enumerate();
             found.extend(rules.filter_map(|(column, rule)| metric(rule, column, names, &pairs)));
-            let windows = windows.iter();
-            found.extend(windows.filter_map(|one| window(one, names, &pairs)));
+            let reports = reports.iter();
+            found.extend(reports.filter_map(|one| window(one, names, &pairs)));
         }
     }
     found
@@ -166,36 +169,62 @@ fn metric(
     compare(METRIC, &rule.name, rule.unit, names, &values(pairs, value))
 }
 
-/// Of several cold requests of a run the first is compared.
 fn window(one: &WindowReport, names: (&str, &str), pairs: &Pairs<'_, '_>) -> Option<Comparison> {
     let of = |row: &Row<'_>, part: Part<'_>| {
-        let window = row.window(&one.name, 1).filter(|_| row.run.counts())?;
+        let window = windows_of(row, &one.name)?;
         Some(part(&window).0 as f64)
     };
     let totals = values(pairs, |row| of(row, &|window| window.interval.length()));
-    let stage = |name: &str, part: Part<'_>| {
-        let values = values(pairs, |row| of(row, part));
-        StageShift {
-            name: name.to_owned(),
-            shift: shift_report(shift(&differences(&values)), |value| {
-                Amount::Time(Nanos::rounded(value))
-            }),
-        }
-    };
-    let stages = one.stages.iter().map(|report| {
-        stage(&report.name, &|window| {
-            let mut stages = window.stages.iter();
-            let found = stages.find(|stage| stage.name == report.name);
-            found.map_or(Nanos(0), |stage| stage.time)
-        })
-    });
-    let rest = (!one.stages.is_empty())
-        .then(|| stage(&one.unattributed.name, &|window| window.unattributed));
     let compared = compare(WINDOW, &one.name, Unit::Ms, names, &totals)?;
-    Some(Comparison {
-        stages: stages.chain(rest).collect(),
-        ..compared
-    })
+    let stage = |name: &str, differences: &[f64]| StageShift {
+        name: name.to_owned(),
+        shift: shift_report(shift(differences), |value| {
+            Amount::Time(Nanos::rounded(value))
+        }),
+    };
+    let mut stages: Vec<StageShift> = stage_differences(one, pairs, totals.len())
+        .into_iter()
+        .map(|(place, differences)| stage(&one.stages[place].name, &differences))
+        .collect();
+    if !one.stages.is_empty() {
+        let rest = values(pairs, |row| of(row, &|window| window.unattributed));
+        stages.push(stage(&one.unattributed.name, &differences(&rest)));
+    }
+    Some(Comparison { stages, ..compared })
+}
+
+/// Candidate − control of each stage that any of the pairs has, by its place in
+/// the window's report. `n` pairs have the window; the others say nothing.
+fn stage_differences(
+    one: &WindowReport,
+    pairs: &Pairs<'_, '_>,
+    n: usize,
+) -> BTreeMap<usize, Vec<f64>> {
+    let names = one.stages.iter().enumerate();
+    let places: HashMap<&str, usize> = names
+        .map(|(place, stage)| (stage.name.as_str(), place))
+        .collect();
+    let others = places.get(windows::OTHERS).copied();
+    let of = |row| windows_of(row, &one.name);
+    let both = pairs.iter().filter_map(|(a, b)| of(a).zip(of(b)));
+    let mut found: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (pair, (control, candidate)) in both.enumerate() {
+        for (window, sign) in [(control, -1.0), (candidate, 1.0)] {
+            for stage in window.stages.iter() {
+                let Some(place) = places.get(stage.name).copied().or(others) else {
+                    continue;
+                };
+                let differences = found.entry(place).or_insert_with(|| vec![0.0; n]);
+                differences[pair] += sign * stage.time.0 as f64;
+            }
+        }
+    }
+    found
+}
+
+/// Of several cold requests of a run the first is compared.
+fn windows_of<'r>(row: &'r Row<'_>, name: &str) -> Option<WindowView<'r>> {
+    row.window(name, 1).filter(|_| row.run.counts())
 }
 
 /// `None` where no pair has values.

@@ -144,14 +144,32 @@ fn phase(name: &str, drills: &[(Drill, Nanos)], wholes: &[f64]) -> PhaseReport {
         .iter()
         .map(|cover| cover.as_ref().map_or(0.0, |cover| cover.time.0 as f64))
         .collect();
-    let bounds = || covers.iter().flatten().filter_map(|cover| cover.placed);
-    let low = middle(&bounds().map(|(low, _)| low.0 as f64).collect::<Vec<_>>());
-    let high = middle(&bounds().map(|(_, high)| high.0 as f64).collect::<Vec<_>>());
+    let is_placed = covers.iter().flatten().any(|cover| cover.placed.is_some());
+    // Over the same runs as the cover itself: an absent phase covers nothing, one
+    // with times of its own what it covers.
+    let bounds: Vec<(Nanos, Nanos)> = covers
+        .iter()
+        .map(|cover| {
+            let known = cover.as_ref().map(|cover| (cover.time, cover.placed));
+            known.map_or((Nanos(0), Nanos(0)), |(time, placed)| {
+                placed.unwrap_or((time, time))
+            })
+        })
+        .collect();
+    let end = |of: fn(&(Nanos, Nanos)) -> Nanos| {
+        middle(
+            &bounds
+                .iter()
+                .map(|pair| of(pair).0 as f64)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let placed = end(|(low, _)| *low).zip(end(|(_, high)| *high));
     PhaseReport {
         name: name.to_owned(),
         p50: middle(&times),
         share: summary::median_share(&times, wholes),
-        placed: low.zip(high).map(|(low, high)| [low, high]),
+        placed: placed.filter(|_| is_placed).map(|(low, high)| [low, high]),
     }
 }
 

@@ -50,6 +50,9 @@ pub struct WindowReport {
     pub total: Totals,
     /// Its stages.
     pub stages: Vec<StageReport>,
+    /// How many stand together in the last of them, because there are too many.
+    #[serde(rename = "other_stages")]
+    pub others: usize,
     /// The rest.
     pub unattributed: StageReport,
 }

@@ -1,5 +1,7 @@
 //! Windows and their stages over the complete runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use hashbrown::HashMap;
 
 use crate::breakdown::client;
@@ -69,8 +71,11 @@ fn window_report(
         };
         summary::stage(name, present, &samples, definition)
     };
-    let stages = columns(mine).into_iter().map(|column| {
-        let mut report = summarise(column.name, &column.times, column.present.len());
+    let (columns, others) = columns(mine);
+    let mut times = vec![0.0; mine.len()];
+    let stages = columns.into_iter().map(|column| {
+        column.fill(&mut times);
+        let mut report = summarise(column.name, &times, column.present.len());
         report.sched = sched(lens, &column, mine);
         report
     });
@@ -105,17 +110,24 @@ fn window_report(
         slow_runs: slow.map(|index| mine[*index].1.run.id.clone()).collect(),
         total: summary::totals(&totals, definition),
         stages: stages.collect(),
+        others,
         unattributed: summarise(UNATTRIBUTED, &rest, mine.len()),
     }
 }
+
+/// Stages of a window that are summarised each by itself; what hundreds of kinds
+/// take is nobody's table, and each costs a figure for every window.
+const STAGES_MAX: usize = 256;
+/// Name of the stage in which the others stand together.
+pub const OTHERS: &str = "other stages";
 
 /// One stage over all windows of a name.
 struct Column<'s> {
     name: &'s str,
     /// Sum and number of its places in the windows that have it.
     places: (f64, f64),
-    /// Its time in each window; 0 where it is not.
-    times: Vec<f64>,
+    /// Its time in the windows that have it, by their place.
+    times: Vec<(u32, f64)>,
     /// Where it was there.
     present: Vec<Presence>,
     /// Kinds of the spans whose scheduler figures stand for it.
@@ -133,12 +145,38 @@ struct Presence {
 }
 
 impl<'s> Column<'s> {
+    fn new(name: &'s str) -> Self {
+        Self {
+            name,
+            places: (0.0, 0.0),
+            times: Vec::new(),
+            present: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// Sum of its time over all windows.
+    fn whole(&self) -> f64 {
+        self.times.iter().map(|(_, time)| time).sum()
+    }
+
+    /// Its time in each window; 0 where it is not.
+    fn fill(&self, times: &mut [f64]) {
+        times.fill(0.0);
+        for (window, time) in &self.times {
+            times[*window as usize] = *time;
+        }
+    }
+
     /// Notes the stage of one window.
     fn note(&mut self, at: usize, place: usize, stage: &StageView<'s>) {
         self.places.0 += place as f64;
         self.places.1 += 1.0;
-        self.times[at] += stage.time.0 as f64;
         let window = u32::try_from(at).unwrap_or(u32::MAX);
+        match self.times.last_mut() {
+            Some((last, time)) if *last == window => *time += stage.time.0 as f64,
+            _ => self.times.push((window, stage.time.0 as f64)),
+        }
         if !stage.present
             || self
                 .present
@@ -161,30 +199,60 @@ impl<'s> Column<'s> {
     }
 }
 
-/// All stages, by their mean place in the windows that have them.
-fn columns<'s>(mine: &[Cell<'_, 's>]) -> Vec<Column<'s>> {
+/// All stages, by their mean place in the windows that have them, and how many
+/// more stand together in the last.
+fn columns<'s>(mine: &[Cell<'_, 's>]) -> (Vec<Column<'s>>, usize) {
     let mut found: Vec<Column<'s>> = Vec::new();
     let mut of_name: HashMap<&str, usize> = HashMap::new();
     for (at, (window, _)) in mine.iter().enumerate() {
         for (place, stage) in window.stages.iter().enumerate() {
             let column = *of_name.entry(stage.name).or_insert_with(|| {
-                found.push(Column {
-                    name: stage.name,
-                    places: (0.0, 0.0),
-                    times: vec![0.0; mine.len()],
-                    present: Vec::new(),
-                    sources: Vec::new(),
-                });
+                found.push(Column::new(stage.name));
                 found.len() - 1
             });
             found[column].note(at, place, &stage);
         }
     }
+    let others = fold(&mut found);
+    let folded = others.as_ref().map_or(0, |(count, _)| *count);
     found.sort_by(|a, b| {
         let mean = |column: &Column<'_>| column.places.0 / column.places.1;
         mean(a).total_cmp(&mean(b)).then_with(|| a.name.cmp(b.name))
     });
-    found
+    found.extend(others.map(|(_, column)| column));
+    (found, folded)
+}
+
+/// Puts the stages that take the least together where there are more than
+/// [`STAGES_MAX`], so that all still add up to the window.
+fn fold<'s>(found: &mut Vec<Column<'s>>) -> Option<(usize, Column<'s>)> {
+    if found.len() <= STAGES_MAX {
+        return None;
+    }
+    let whole = |column: &Column<'_>| column.whole();
+    let longest = |a: &Column<'_>, b: &Column<'_>| whole(b).total_cmp(&whole(a));
+    found.sort_by(|a, b| longest(a, b).then_with(|| a.name.cmp(b.name)));
+    let rest = found.split_off(STAGES_MAX - 1);
+    let mut times: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut present: BTreeSet<u32> = BTreeSet::new();
+    for column in &rest {
+        for (window, time) in &column.times {
+            *times.entry(*window).or_default() += time;
+        }
+        present.extend(column.present.iter().map(|presence| presence.window));
+    }
+    let presence = |window| Presence {
+        window,
+        source: 0,
+        span: None,
+    };
+    let column = Column {
+        times: times.into_iter().collect(),
+        present: present.into_iter().map(presence).collect(),
+        sources: vec![None],
+        ..Column::new(OTHERS)
+    };
+    Some((rest.len(), column))
 }
 
 /// Medians of the scheduler figures of a stage's spans, or of the span that

@@ -16,6 +16,7 @@ use crate::input::profile::{PhaseProfile, SessionProfile};
 use crate::problems::{Code, Problems};
 use crate::units::Timestamp;
 
+use super::attributes::Attributes;
 use super::names::{Names, Symbol};
 use super::span::{Resource, Span, SpanId, TraceId, Value};
 
@@ -78,14 +79,15 @@ impl Dataset {
             mut problems,
             ..
         } = batch;
-        order(&mut spans, &names);
+        order(&mut spans, &names, &resources);
         drop_repeats(&mut spans, &names, &mut problems);
         spans.shrink_to_fit();
         let traces = index(&spans);
         profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         profiles.dedup();
-        session_profiles.sort_by(|a, b| a.session.cmp(&b.session));
+        session_profiles.sort();
         session_profiles.dedup();
+        drop_conflicting(&mut session_profiles, &mut problems);
         clients.sort_by(|a, b| a.values().cmp(b.values()));
         clients.dedup();
         manifests.sort();
@@ -170,7 +172,7 @@ impl Dataset {
 ///
 /// Runs are looked at by their start, again and again, and it is the way to
 /// memory that takes the time: what is near in time is to be near in memory.
-fn order(spans: &mut [Span], names: &Names) {
+fn order(spans: &mut [Span], names: &Names, resources: &[Resource]) {
     let mut number_of: HashMap<TraceId, u32> = HashMap::new();
     let mut traces: Vec<(Timestamp, TraceId, u32)> = Vec::new();
     let mut of_span: Vec<u32> = Vec::with_capacity(spans.len());
@@ -203,7 +205,7 @@ fn order(spans: &mut [Span], names: &Names) {
     }
     permute(spans, of_span);
     for trace in spans.chunk_by_mut(|a, b| a.trace == b.trace) {
-        trace.sort_unstable_by(|a, b| compare(names, a, b));
+        trace.sort_unstable_by(|a, b| compare(names, resources, a, b));
     }
 }
 
@@ -237,7 +239,7 @@ fn index(spans: &[Span]) -> Vec<(TraceId, Range<u32>)> {
 }
 
 /// Canonical order; spans that compare equal are interchangeable.
-fn compare(names: &Names, a: &Span, b: &Span) -> Ordering {
+fn compare(names: &Names, resources: &[Resource], a: &Span, b: &Span) -> Ordering {
     let key = |span: &Span| (span.trace, span.id, span.interval);
     key(a)
         .cmp(&key(b))
@@ -246,20 +248,72 @@ fn compare(names: &Names, a: &Span, b: &Span) -> Ordering {
             if a == b {
                 Ordering::Equal
             } else {
-                describe(names, a).cmp(&describe(names, b))
+                let of = |span: &Span| describe(names, resources, span);
+                of(a).cmp(&of(b))
             }
         })
 }
 
-/// All that is said about a span, in words: the tie-break of spans that share
-/// ids and times, which is rare.
-fn describe(names: &Names, span: &Span) -> String {
-    let mut text = format!("{:?}{:?}", span.parent, span.status);
-    for (key, value) in span.attributes.iter() {
-        text.push_str(names.text(key));
-        text.push_str(&value.print(names));
+/// All that is said about a span but its ids, times and name: the tie-break of
+/// spans that share these, which is rare. Different spans differ in it.
+fn describe(names: &Names, resources: &[Resource], span: &Span) -> Vec<Part> {
+    let text = |symbol: Symbol| Part::Text(names.text(symbol).to_owned());
+    let mut parts = vec![
+        Part::Text(format!("{:?} {:?}", span.parent, span.status)),
+        span.message.map_or(Part::Nothing, text),
+    ];
+    parts.extend(told(names, &span.attributes));
+    let resource = resources.get(span.resource.0 as usize);
+    let resource = resource.map(|resource| told(names, &resource.attributes));
+    parts.extend(resource.into_iter().flatten());
+    for event in span.events() {
+        parts.push(text(event.name));
+        parts.extend(told(names, &event.attributes));
     }
-    text
+    let links = span.links().iter();
+    parts.extend(links.map(|link| Part::Link(link.trace, link.span)));
+    parts
+}
+
+/// A part of a description.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Nothing,
+    Count(usize),
+    Text(String),
+    /// Kind and bits of a value that is not text.
+    Bits(u8, u64),
+    Link(TraceId, SpanId),
+}
+
+/// The attributes, begun with their number so that lists do not run together.
+fn told(names: &Names, attributes: &Attributes) -> Vec<Part> {
+    let mut parts = vec![Part::Count(attributes.iter().count())];
+    for (key, value) in attributes.iter() {
+        parts.push(Part::Text(names.text(key).to_owned()));
+        parts.push(match value {
+            Value::Text(symbol) => Part::Text(names.text(symbol).to_owned()),
+            Value::Int(value) => Part::Bits(0, value.cast_unsigned()),
+            Value::Double(value) => Part::Bits(1, value.to_bits()),
+            Value::Bool(value) => Part::Bits(2, u64::from(value)),
+            Value::Other => Part::Nothing,
+        });
+    }
+    parts
+}
+
+/// Keeps the first of the profiles that name the same session.
+fn drop_conflicting(profiles: &mut Vec<SessionProfile>, problems: &mut Problems) {
+    profiles.dedup_by(|profile, kept| {
+        let repeats = !kept.session.is_empty() && kept.session == profile.session;
+        if repeats {
+            let session = &profile.session;
+            let reason =
+                format!("two session profiles of `{session}` differ; the shorter one is kept");
+            problems.add(Code::ConflictingProfile, None, reason);
+        }
+        repeats
+    });
 }
 
 /// Keeps the first of spans with the same ids.
@@ -286,4 +340,62 @@ fn drop_repeats(spans: &mut Vec<Span>, names: &Names, problems: &mut Problems) {
         );
         true
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::units::Interval;
+
+    use super::super::span::{ResourceIndex, Status};
+    use super::*;
+
+    fn span(trace: u8, id: u8, start: u64) -> Span {
+        Span {
+            trace: TraceId([trace; 16]),
+            id: SpanId([id; 8]),
+            parent: None,
+            name: Names::default().intern("x"),
+            status: Status::Unset,
+            message: None,
+            interval: Interval::new(Timestamp(start), Timestamp(start + 1)).unwrap(),
+            attributes: Attributes::default(),
+            extra: None,
+            resource: ResourceIndex(0),
+        }
+    }
+
+    #[test]
+    fn traces_stand_by_their_start_and_spans_by_their_id_however_they_came() {
+        let mut batch = Batch::default();
+        batch.names.intern("x");
+        // Three traces that are mixed up; the second has the earliest span of all.
+        let came = [
+            (3, 2, 50),
+            (2, 9, 40),
+            (3, 1, 60),
+            (1, 5, 55),
+            (2, 4, 10),
+            (1, 3, 30),
+        ];
+        batch.spans = came
+            .iter()
+            .map(|(trace, id, start)| span(*trace, *id, *start))
+            .collect();
+        let (data, _) = Dataset::from_batch(batch);
+        let order: Vec<_> = data
+            .spans
+            .iter()
+            .map(|span| (span.trace.0[0], span.id.0[0]))
+            .collect();
+        assert_eq!(order, [(2, 4), (2, 9), (1, 3), (1, 5), (3, 1), (3, 2)]);
+        for (place, (trace, id)) in order.into_iter().enumerate() {
+            let found = data.find(TraceId([trace; 16]), SpanId([id; 8]));
+            assert_eq!(found, Some(SpanIndex(u32::try_from(place).unwrap())));
+        }
+        // A span of another trace is not found, nor one of a trace that is not there.
+        assert_eq!(data.find(TraceId([1; 16]), SpanId([9; 8])), None);
+        assert_eq!(data.find(TraceId([7; 16]), SpanId([9; 8])), None);
+        let traces = [0, 2, 4, 6].map(|first| data.trace_from(first));
+        assert_eq!(traces, [0..2, 2..4, 4..6, 6..6]);
+    }
 }

@@ -241,6 +241,45 @@ fn the_lane_of_canonical_lines_reads_what_the_general_reader_reads() {
     assert_eq!(taken, lines, "the lane is for what coldpathd writes");
 }
 
+/// The densest lists that the lane takes: what it accepts the general reader,
+/// which charges each element, must have room for.
+#[test]
+fn the_densest_line_of_the_lane_has_room_in_the_general_reader() {
+    let span = |rest: &str| {
+        format!(
+            r#"{{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","startTimeUnixNano":"1","endTimeUnixNano":"1"{rest}}}"#
+        )
+    };
+    let line =
+        |spans: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#);
+    let times = |element: &str| vec![element; 100_000].join(",");
+    let list =
+        |name: &str, element: &str| line(&span(&format!(r#","{name}":[{}]"#, times(element))));
+    let link = r#"{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331"}"#;
+    for dense in [
+        line(&times(&span(""))),
+        list("events", r#"{"name":""}"#),
+        list("links", link),
+        list("attributes", r#"{"key":"","value":{"intValue":1}}"#),
+        format!(
+            r#"{{"resourceSpans":[{}]}}"#,
+            times(r#"{"scopeSpans":[{"spans":[]}]}"#)
+        ),
+        format!(r#"{{"resourceSpans":[{}]}}"#, times("{}")),
+        format!(
+            r#"{{"resourceSpans":[{{"scopeSpans":[{}]}}]}}"#,
+            times("{}")
+        ),
+    ] {
+        let taken = lanes(&dense);
+        assert!(taken == 1 || dense.contains("{},{}"), "{}", &dense[..90]);
+    }
+    // A longer line is left to the reader that bounds what it may take.
+    let long = line(&vec![span(""); 150_000].join(","));
+    assert!(long.len() > 16 * 1024 * 1024);
+    assert_eq!(lanes(&long), 0);
+}
+
 #[test]
 fn a_line_that_is_not_canonical_is_left_to_the_general_reader() {
     let line = |span: &str, rest: &str| {
@@ -259,6 +298,11 @@ fn a_line_that_is_not_canonical_is_left_to_the_general_reader() {
         (
             r#""name":"x""#,
             r#""name":"x","attributes":[{"key":"k","value":{"arrayValue":{"values":[{"intValue":"1"}]}}},{"key":"d","value":{"doubleValue":-1.5e-3}},{"key":"i","value":{"intValue":-12}},{"key":"b","value":{"boolValue":true}}]"#,
+        ),
+        // Doubles that a reader of limited precision rounds to a neighbour.
+        (
+            r#""name":"x""#,
+            r#""name":"x","attributes":[{"key":"d","value":{"doubleValue":31.245270191439438}},{"key":"e","value":{"doubleValue":121.48791951161945}}]"#,
         ),
         (
             r#""name":"x""#,
@@ -282,6 +326,7 @@ fn a_line_that_is_not_canonical_is_left_to_the_general_reader() {
             r#""name":"x","status":{"code":"STATUS_CODE_OK"}"#,
         ),
         (r#""name":"x""#, r#""name":"x","kind":01"#),
+        (r#""name":"x""#, r#""name":"x","events":[{}]"#),
         (r#""name":"x""#, r#""name":"x","droppedLinksCount":-3"#),
         (
             r#""name":"x""#,

@@ -17,6 +17,7 @@ mod findings;
 mod formats;
 mod fuzz_corpus;
 mod known_bad;
+mod many_stages;
 mod order;
 mod partition;
 mod planted;

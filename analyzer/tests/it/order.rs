@@ -140,3 +140,89 @@ proptest! {
         prop_assert_eq!(body(&deal(&records, &shuffled, files, crlf, zipped)), expected);
     }
 }
+
+/// What was kept of records that share ids: the spans in words, the session
+/// profiles, and how many problems of each code there were.
+fn kept(order: &[&str]) -> String {
+    let mut batch = Batch::default();
+    for (index, line) in order.iter().enumerate() {
+        let mut line = line.as_bytes();
+        read_values(u32::try_from(index).unwrap(), &mut line, &mut batch).unwrap();
+    }
+    let (data, problems) = Dataset::from_batch(batch);
+    let text = |symbol| data.names.text(symbol).to_owned();
+    let mut kept = String::new();
+    for (index, span) in data.indices().zip(&data.spans) {
+        let key = data.names.find("service.name").unwrap();
+        let service = data.resource_attribute(index, key).unwrap();
+        let events: Vec<_> = span.events().iter().map(|event| text(event.name)).collect();
+        let message = span.message.map(text);
+        let links: Vec<_> = span.links().iter().map(|link| link.span.0).collect();
+        let service = service.print(&data.names);
+        let attributes = span
+            .attributes
+            .iter()
+            .map(|(_, value)| value.print(&data.names));
+        let attributes: Vec<_> = attributes.collect();
+        kept += &format!("{service} {message:?} {events:?} {links:?} {attributes:?}\n");
+    }
+    kept += &format!("{:?}\n", data.session_profiles);
+    for (code, tally) in problems.iter() {
+        kept += &format!("{} {}\n", code.name(), tally.count);
+    }
+    kept
+}
+
+/// A span of fixed ids and times, with `rest` behind its name.
+fn line(service: &str, rest: &str) -> String {
+    format!(
+        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"{service}"}}}}]}},"scopeSpans":[{{"spans":[{{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"x"{rest},"startTimeUnixNano":"1780000000000000000","endTimeUnixNano":"1780000000000000001"}}]}}]}}]}}"#
+    )
+}
+
+#[test]
+fn which_of_two_records_with_one_id_is_kept_is_no_matter_of_order() {
+    let link = |id: &str| {
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        format!(r#","links":[{{"traceId":"{trace}","spanId":"{id}"}}]"#)
+    };
+    let attribute = |value: &str| format!(r#","attributes":[{{"key":"k","value":{{{value}}}}}]"#);
+    let status = |text: &str| format!(r#","status":{{"code":2,"message":"{text}"}}"#);
+    let profile = |ms: u32, stage: u32| {
+        format!(
+            r#"{{"timestamp":"2026-07-17T00:00:00Z","sessionId":"s","totalMs":{ms},"stages":{{"a":{stage}}}}}"#
+        )
+    };
+    for (what, one, two) in [
+        ("resource", line("one", ""), line("two", "")),
+        (
+            "message",
+            line("s", &status("one")),
+            line("s", &status("two")),
+        ),
+        (
+            "event",
+            line("s", r#","events":[{"name":"one"}]"#),
+            line("s", r#","events":[{"name":"two"}]"#),
+        ),
+        (
+            "link",
+            line("s", &link("b7ad6b7169203332")),
+            line("s", &link("b7ad6b7169203333")),
+        ),
+        (
+            "value",
+            line("s", &attribute(r#""stringValue":"1""#)),
+            line("s", &attribute(r#""stringValue":"2""#)),
+        ),
+        ("total of a session", profile(5, 1), profile(6, 1)),
+        ("stage of a session", profile(5, 1), profile(5, 2)),
+    ] {
+        let (one, two) = (one.as_str(), two.as_str());
+        let expected = kept(&[one, one, two]);
+        assert!(expected.contains("conflicting_"), "{what}: {expected}");
+        for order in [[one, two, one], [two, one, one]] {
+            assert_eq!(kept(&order), expected, "{what}");
+        }
+    }
+}

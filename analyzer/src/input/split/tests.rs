@@ -139,3 +139,49 @@ fn garbage_nul_bytes_and_byte_order_marks_are_named() {
 fn a_closed_value_that_is_no_json_is_the_readers_to_judge() {
     check("{\"a\":}\n{}", &["1:0 {\"a\":} invalid", "2:7 {}"]);
 }
+
+/// The whole lines that are offered before a piece is asked for.
+fn lines_offered(text: &[u8]) -> Vec<(String, u64, u64)> {
+    let mut splitter = Splitter::over(text.to_vec(), 0, 1);
+    let mut found = Vec::new();
+    loop {
+        let line = splitter.whole_line();
+        if let Some((line, byte, number)) = line {
+            found.push((String::from_utf8_lossy(line).into_owned(), byte, number));
+            splitter.pass_line();
+        } else if splitter.next_piece().unwrap().is_none() {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn every_line_that_is_a_value_is_offered_whole() {
+    let line = |text: &str, byte, line| (text.to_owned(), byte, line);
+    // From the first of a file to the last without an end.
+    assert_eq!(
+        lines_offered(b"{\"a\":1}\r\n\n{\"b\":2}\n{}"),
+        [
+            line("{\"a\":1}", 0, 1),
+            line("{\"b\":2}", 10, 3),
+            line("{}", 18, 4)
+        ]
+    );
+    // Behind a byte order mark, and behind a value that was read in pieces.
+    assert_eq!(lines_offered(b"\xef\xbb\xbf{}\n"), [line("{}", 3, 1)]);
+    assert_eq!(lines_offered(b"{\"a\":\n1}\n{}\n"), [line("{}", 9, 3)]);
+    // Not from within an array, whose elements are read one after the other.
+    assert_eq!(lines_offered(b"[\n{},\n{}\n]"), []);
+    assert_eq!(lines_offered(b"{} {}\n{\"a"), [line("{} {}", 0, 1)]);
+}
+
+#[test]
+fn a_line_that_was_offered_and_not_taken_is_read_in_pieces() {
+    let mut splitter = Splitter::over(b"{} {}\n{}".to_vec(), 0, 1);
+    assert!(splitter.whole_line().is_some());
+    let mut places = Vec::new();
+    while let Some(Piece::Value { byte, line, .. }) = splitter.next_piece().unwrap() {
+        places.push((byte, line));
+    }
+    assert_eq!(places, [(0, 1), (3, 1), (6, 2)]);
+}
