@@ -272,15 +272,18 @@ mod tests {
     #[test]
     fn of_more_neighbours_at_once_than_are_looked_at_the_latest_keep_their_length() {
         // All end at 53, each a step after the one before; the last owner starts at 50.
-        let many = LOSERS_MAX as u64 + 6;
-        let mut stages: Vec<_> = (0..many).map(|k| vec![interval(1000 + k, 1500)]).collect();
+        let many = LOSERS_MAX + 6;
+        let mut stages: Vec<_> = (1000..)
+            .take(many)
+            .map(|start| vec![interval(start, 1500)])
+            .collect();
         stages.push(vec![interval(1497, 1600)]);
         let found = partition(interval(0, 2000), &stages, Nanos(5));
         // All but the last of them are without 1497–1500 and what later ones cover;
         // those that are looked at get the three back.
         let times: Vec<_> = found.stages.iter().map(|time| time.0).collect();
-        let mut expected = vec![1; many as usize - 1];
-        expected.push(1497 - 1000 - (many as i64 - 1));
+        let mut expected = vec![1; many - 1];
+        expected.push(1497 - 1000 - 69);
         for time in &mut expected[6..] {
             *time += 3;
         }

@@ -147,6 +147,7 @@ fn channel_attempts(lens: &Lens<'_>) -> Channels {
             channels.entry(key).spans.push(span);
         }
     }
+    channels.index_stretches(lens);
     channels
 }
 
@@ -208,8 +209,8 @@ fn outcome(lens: &Lens<'_>, span: SpanIndex, below: &ByKind) -> Outcome {
 }
 
 /// Gives requests that no rule joins to the channel of their process that
-/// started last before they ended: an attached session, or a failure before
-/// there was a channel.
+/// started last before they ended, or to its first where none had: an attached
+/// session, or a failure before there was a channel.
 fn adopt_unjoined(lens: &Lens<'_>, requests: &mut [Joined], channels: &Channels) {
     // The channels of a process by start, sorted when they are first asked for.
     let mut by_start: HashMap<Option<Symbol>, Vec<(Timestamp, ChannelKey)>> = HashMap::new();
@@ -310,7 +311,7 @@ fn loose_runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     let is_loose = |span: &SpanIndex| {
         lens.kind_of(*span)
             .is_some_and(|kind| kinds.contains(&kind))
-            && request_above[span.0 as usize].is_none()
+            && request_above.get(span.0 as usize).is_none()
     };
     let mut groups: HashMap<Option<Symbol>, Vec<SpanIndex>> = HashMap::new();
     for span in lens.data.indices().filter(is_loose) {

@@ -1,14 +1,16 @@
 //! From a session request to its channel, by the model's rules in their order.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashMap;
 
 use crate::model::by_kind::ByKind;
 use crate::model::chain_rules::Join;
-use crate::model::lens::Lens;
+use crate::model::lens::{Kind, Lens};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::names::{Names, Symbol};
 use crate::trace::span::Value;
-use crate::units::{Interval, Nanos};
+use crate::units::{Interval, Nanos, Timestamp};
 
 /// Identity of a channel attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +47,18 @@ pub struct Channels {
     all: Vec<Channel>,
     by_key: HashMap<ChannelKey, usize>,
     by_process: HashMap<Option<Symbol>, Vec<usize>>,
+    /// By start, of each process and kind that a join by time asks for.
+    stretches: HashMap<(Option<Symbol>, Kind), Vec<Stretch>>,
+}
+
+/// When a channel had a span of one kind.
+#[derive(Debug)]
+struct Stretch {
+    interval: Interval,
+    /// End of the last to end of this one and all before it.
+    latest: Timestamp,
+    /// Place of the channel.
+    channel: usize,
 }
 
 impl Channels {
@@ -72,6 +86,73 @@ impl Channels {
     pub fn of_process(&self, process: Option<Symbol>) -> impl Iterator<Item = &Channel> {
         let places = self.by_process.get(&process).into_iter().flatten();
         places.map(|place| &self.all[*place])
+    }
+}
+
+impl Channels {
+    /// Notes when channels had spans of the kinds that the model joins by time.
+    pub fn index_stretches(&mut self, lens: &Lens<'_>) {
+        let asked = lens.model.chain.joins.iter().filter_map(|join| match join {
+            Join::Overlap { with, .. } => lens.kind(with),
+            _ => None,
+        });
+        let asked: BTreeSet<Kind> = asked.collect();
+        for (place, channel) in self.all.iter().enumerate() {
+            for span in &channel.spans {
+                let Some(kind) = lens.kind_of(*span).filter(|kind| asked.contains(kind)) else {
+                    continue;
+                };
+                let stretches = self.stretches.entry((channel.key.process, kind));
+                let interval = lens.data.span(*span).interval;
+                stretches.or_default().push(Stretch {
+                    interval,
+                    latest: interval.end(),
+                    channel: place,
+                });
+            }
+        }
+        for stretches in self.stretches.values_mut() {
+            stretches.sort_unstable_by_key(|stretch| (stretch.interval, stretch.channel));
+            let mut latest = Timestamp(0);
+            for stretch in stretches {
+                latest = latest.max(stretch.latest);
+                stretch.latest = latest;
+            }
+        }
+    }
+
+    /// The channel of a process whose span of a kind shares the most time with
+    /// `waiting`; of several the last by its key in words. `None` where none
+    /// shares any.
+    fn beside(
+        &self,
+        names: &Names,
+        process: Option<Symbol>,
+        kind: Kind,
+        waiting: Interval,
+    ) -> Option<ChannelKey> {
+        let stretches = self.stretches.get(&(process, kind))?;
+        let begun = stretches.partition_point(|stretch| stretch.interval.start() < waiting.end());
+        let mut best: Option<(Nanos, ChannelKey)> = None;
+        for stretch in stretches[..begun].iter().rev() {
+            if stretch.latest <= waiting.start() {
+                break;
+            }
+            let key = self.all[stretch.channel].key;
+            let Some(shared) = stretch.interval.within(waiting).map(Interval::length) else {
+                continue;
+            };
+            let better = match best {
+                None => shared > Nanos(0),
+                Some((most, chosen)) => {
+                    shared > most || shared == most && key.texts(names) > chosen.texts(names)
+                }
+            };
+            if better {
+                best = Some((shared, key));
+            }
+        }
+        best.map(|(_, key)| key)
     }
 }
 
@@ -128,19 +209,7 @@ fn apply(
         }
         Join::Overlap { of, with } => {
             let waiting = lens.data.span(*spans(of).first()?).interval;
-            let kind = lens.kind(with)?;
-            let overlap = |channel: &Channel| {
-                let members = channel.spans.iter();
-                let members = members.filter(|span| lens.kind_of(**span) == Some(kind));
-                let shared =
-                    members.filter_map(|span| lens.data.span(*span).interval.within(waiting));
-                shared.map(Interval::length).max().unwrap_or(Nanos(0))
-            };
-            let rank = |channel: &Channel| (overlap(channel), channel.key.texts(&lens.data.names));
-            let best = channels
-                .of_process(process)
-                .max_by(|a, b| rank(a).cmp(&rank(b)))?;
-            (overlap(best) > Nanos(0)).then_some(best.key)
+            channels.beside(&lens.data.names, process, lens.kind(with)?, waiting)
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::model::lens::{Lens, equals};
 use crate::model::schema::{Literal, Part};
 use crate::trace::dataset::SpanIndex;
 use crate::trace::names::Symbol;
+use crate::trace::slots::Slots;
 use crate::trace::span::Value;
 use crate::units::Timestamp;
 
@@ -60,7 +61,7 @@ struct Served {
 
 impl Served {
     /// `above` is the nearest measuring span above each span.
-    fn new(lens: &Lens<'_>, above: &[Option<SpanIndex>], runs: &[Run<'_>]) -> Self {
+    fn new(lens: &Lens<'_>, above: &Slots, runs: &[Run<'_>]) -> Self {
         let mut first: HashMap<SpanIndex, (Timestamp, SpanIndex, usize)> = HashMap::new();
         let mut by_process = HashMap::new();
         for (place, run) in runs.iter().enumerate() {
@@ -70,7 +71,7 @@ impl Served {
             }
             for request in &run.requests {
                 let key = (lens.data.span(request.span).start(), request.span, place);
-                if let Some(above) = above[request.span.0 as usize] {
+                if let Some(above) = above.get(request.span.0 as usize) {
                     let old = first.entry(above).or_insert(key);
                     *old = key.min(*old);
                 }
@@ -140,7 +141,7 @@ pub(super) fn spread_words(runs: &mut [Run<'_>]) {
 /// The process that each measuring span drove: the one whose own spans or
 /// requests are below it; of several the first by name. `above` is the nearest
 /// measuring span above each span.
-fn driven(lens: &Lens<'_>, above: &[Option<SpanIndex>]) -> HashMap<SpanIndex, Symbol> {
+fn driven(lens: &Lens<'_>, above: &Slots) -> HashMap<SpanIndex, Symbol> {
     let chain = &lens.model.chain;
     // The agent is a process of its own below the daemon's spans; only spans that
     // stand for the daemon tie it to an experiment.
@@ -153,11 +154,11 @@ fn driven(lens: &Lens<'_>, above: &[Option<SpanIndex>]) -> HashMap<SpanIndex, Sy
             && !lens
                 .kind_of(*span)
                 .is_some_and(|kind| agent.contains(&kind))
-            && below_agent[span.0 as usize].is_none()
+            && below_agent.get(span.0 as usize).is_none()
     };
     let mut drivers: HashMap<Symbol, SpanIndex> = HashMap::new();
     for span in lens.data.indices().filter(stands_for_daemon) {
-        if let (Some(process), Some(driver)) = (lens.process_of(span), above[span.0 as usize]) {
+        if let (Some(process), Some(driver)) = (lens.process_of(span), above.get(span.0 as usize)) {
             drivers.entry(process).or_insert(driver);
         }
     }

@@ -7,6 +7,7 @@ use hashbrown::DefaultHashBuilder;
 use super::by_kind::ByKind;
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
+use crate::trace::slots::Slots;
 use crate::trace::span::{Resource, ResourceIndex, Value};
 use crate::trace::tree::Tree;
 use crate::units::{Interval, Nanos, Timestamp};
@@ -253,7 +254,7 @@ impl<'a> Lens<'a> {
 
     /// The nearest ancestor of each span that is of one of `kinds`, by place.
     #[must_use]
-    pub fn nearest_above(&self, kinds: &BTreeSet<Kind>) -> Vec<Option<SpanIndex>> {
+    pub fn nearest_above(&self, kinds: &BTreeSet<Kind>) -> Slots {
         self.tree
             .nearest_above(|span| self.kind_of(span).is_some_and(|kind| kinds.contains(&kind)))
     }

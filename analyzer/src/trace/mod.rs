@@ -7,5 +7,6 @@
 pub mod attributes;
 pub mod dataset;
 pub mod names;
+pub mod slots;
 pub mod span;
 pub mod tree;

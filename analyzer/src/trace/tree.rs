@@ -7,11 +7,12 @@
 use crate::problems::{Code, Problems};
 
 use super::dataset::{Dataset, SpanIndex};
+use super::slots::Slots;
 
 /// Parent of each span and the children of each, in canonical order.
 #[derive(Debug, Default)]
 pub struct Tree {
-    parents: Vec<Option<SpanIndex>>,
+    parents: Slots,
     /// Children of span `i` are `children[first[i]..first[i + 1]]`.
     first: Vec<u32>,
     children: Vec<SpanIndex>,
@@ -24,7 +25,7 @@ impl Tree {
     pub fn new(dataset: &Dataset) -> (Self, Problems) {
         let mut problems = Problems::default();
         let mut orphans = Vec::new();
-        let mut parents = Vec::with_capacity(dataset.spans.len());
+        let mut parents = Slots::empty(dataset.spans.len());
         let mut own = 0..0;
         for index in dataset.indices() {
             let span = dataset.span(index);
@@ -35,7 +36,7 @@ impl Tree {
             if span.parent.is_some() && parent.is_none() {
                 orphans.push(index);
             }
-            parents.push(parent);
+            parents.set(index.0 as usize, parent);
         }
         for index in cyclic(&parents) {
             let name = dataset.names.text(dataset.span(index).name);
@@ -44,7 +45,7 @@ impl Tree {
                 None,
                 format!("span `{name}` is its own ancestor; it is read as a root"),
             );
-            parents[index.0 as usize] = None;
+            parents.set(index.0 as usize, None);
         }
         let (first, children) = group_by_parent(&parents);
         (
@@ -61,7 +62,7 @@ impl Tree {
     /// The parent, where it is in the data.
     #[must_use]
     pub fn parent(&self, span: SpanIndex) -> Option<SpanIndex> {
-        self.parents[span.0 as usize]
+        self.parents.get(span.0 as usize)
     }
 
     /// Spans that name a parent that is not in the data.
@@ -91,28 +92,29 @@ impl Tree {
     /// The nearest ancestor of each span that is `wanted`, by place. Each span is
     /// looked at twice, however deep it lies.
     #[must_use]
-    pub fn nearest_above(&self, wanted: impl Fn(SpanIndex) -> bool) -> Vec<Option<SpanIndex>> {
+    pub fn nearest_above(&self, wanted: impl Fn(SpanIndex) -> bool) -> Slots {
         let mut known = vec![false; self.parents.len()];
-        let mut found: Vec<Option<SpanIndex>> = vec![None; self.parents.len()];
+        let mut found = Slots::empty(self.parents.len());
         let mut path = Vec::new();
         for start in 0..self.parents.len() {
             let mut at = start;
             while !known[at] {
                 known[at] = true;
                 path.push(at);
-                match self.parents[at] {
+                match self.parents.get(at) {
                     Some(parent) => at = parent.0 as usize,
                     None => break,
                 }
             }
             while let Some(at) = path.pop() {
-                found[at] = self.parents[at].and_then(|parent| {
+                let nearest = self.parents.get(at).and_then(|parent| {
                     if wanted(parent) {
                         Some(parent)
                     } else {
-                        found[parent.0 as usize]
+                        found.get(parent.0 as usize)
                     }
                 });
+                found.set(at, nearest);
             }
         }
         found
@@ -142,7 +144,7 @@ impl Tree {
 }
 
 /// Members of parent cycles. Each span is walked over once.
-fn cyclic(parents: &[Option<SpanIndex>]) -> Vec<SpanIndex> {
+fn cyclic(parents: &Slots) -> Vec<SpanIndex> {
     const NEW: u32 = 0;
     let mut walk_of = vec![NEW; parents.len()];
     let mut members = Vec::new();
@@ -151,15 +153,15 @@ fn cyclic(parents: &[Option<SpanIndex>]) -> Vec<SpanIndex> {
         let mut at = start;
         while walk_of[at] == NEW {
             walk_of[at] = walk;
-            match parents[at] {
+            match parents.get(at) {
                 Some(parent) => at = parent.0 as usize,
                 None => break,
             }
         }
         // The walk came back to itself, and not merely to the root it marked.
-        if walk_of[at] == walk && parents[at].is_some() {
+        if walk_of[at] == walk && parents.get(at).is_some() {
             let first = at;
-            while let Some(parent) = parents[at] {
+            while let Some(parent) = parents.get(at) {
                 members.push(SpanIndex(u32::try_from(at).unwrap_or(u32::MAX)));
                 at = parent.0 as usize;
                 if at == first {
@@ -172,7 +174,7 @@ fn cyclic(parents: &[Option<SpanIndex>]) -> Vec<SpanIndex> {
     members
 }
 
-fn group_by_parent(parents: &[Option<SpanIndex>]) -> (Vec<u32>, Vec<SpanIndex>) {
+fn group_by_parent(parents: &Slots) -> (Vec<u32>, Vec<SpanIndex>) {
     let mut first = vec![0u32; parents.len() + 1];
     for parent in parents.iter().flatten() {
         first[parent.0 as usize + 1] += 1;
@@ -198,7 +200,7 @@ mod tests {
     use super::*;
 
     fn cycles(parents: &[Option<u32>]) -> Vec<u32> {
-        let parents: Vec<_> = parents.iter().map(|parent| parent.map(SpanIndex)).collect();
+        let parents: Slots = parents.iter().map(|parent| parent.map(SpanIndex)).collect();
         cyclic(&parents).into_iter().map(|index| index.0).collect()
     }
 
@@ -212,12 +214,12 @@ mod tests {
 
     #[test]
     fn children_stand_under_their_parent_in_order() {
-        let parents = [
+        let parents = Slots::from_iter([
             None,
             Some(SpanIndex(0)),
             Some(SpanIndex(3)),
             Some(SpanIndex(0)),
-        ];
+        ]);
         let (first, children) = group_by_parent(&parents);
         assert_eq!(first, [0, 2, 2, 2, 3]);
         assert_eq!(children, [SpanIndex(1), SpanIndex(3), SpanIndex(2)]);

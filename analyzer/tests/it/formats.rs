@@ -255,11 +255,12 @@ fn the_densest_line_of_the_lane_has_room_in_the_general_reader() {
     let times = |element: &str| vec![element; 100_000].join(",");
     let list =
         |name: &str, element: &str| line(&span(&format!(r#","{name}":[{}]"#, times(element))));
-    let link = r#"{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331"}"#;
+    let other_span =
+        r#"{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331"}"#;
     for dense in [
         line(&times(&span(""))),
         list("events", r#"{"name":""}"#),
-        list("links", link),
+        list("links", other_span),
         list("attributes", r#"{"key":"","value":{"intValue":1}}"#),
         format!(
             r#"{{"resourceSpans":[{}]}}"#,

@@ -44,7 +44,7 @@ fn beyond_256_kinds_of_stages_the_shortest_stand_together() {
         let last = &found[stages - 1];
         if others > 0 {
             assert_eq!(last["name"], "other stages");
-            let together = (others * (others + 1) / 2) as f64 / 1e3;
+            let together = f64::from(others * (others + 1) / 2) / 1e3;
             assert!((last["p50"].as_f64().unwrap() - together).abs() < 1e-6);
             assert_eq!(last["n_present"], 1);
         }

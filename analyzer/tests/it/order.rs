@@ -151,7 +151,7 @@ fn kept(order: &[&str]) -> String {
     }
     let (data, problems) = Dataset::from_batch(batch);
     let text = |symbol| data.names.text(symbol).to_owned();
-    let mut kept = String::new();
+    let mut kept = Vec::new();
     for (index, span) in data.indices().zip(&data.spans) {
         let key = data.names.find("service.name").unwrap();
         let service = data.resource_attribute(index, key).unwrap();
@@ -164,13 +164,15 @@ fn kept(order: &[&str]) -> String {
             .iter()
             .map(|(_, value)| value.print(&data.names));
         let attributes: Vec<_> = attributes.collect();
-        kept += &format!("{service} {message:?} {events:?} {links:?} {attributes:?}\n");
+        kept.push(format!(
+            "{service} {message:?} {events:?} {links:?} {attributes:?}"
+        ));
     }
-    kept += &format!("{:?}\n", data.session_profiles);
+    kept.push(format!("{:?}", data.session_profiles));
     for (code, tally) in problems.iter() {
-        kept += &format!("{} {}\n", code.name(), tally.count);
+        kept.push(format!("{} {}", code.name(), tally.count));
     }
-    kept
+    kept.join("\n")
 }
 
 /// A span of fixed ids and times, with `rest` behind its name.
