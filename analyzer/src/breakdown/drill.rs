@@ -52,9 +52,9 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
     });
     let present: Vec<(usize, StageView<'_>, Nanos)> = present.collect();
     let mut times = vec![Nanos(0); present.len()];
-    let intervals: Vec<Vec<Interval>> = present
+    let intervals: Vec<&[Interval]> = present
         .iter()
-        .map(|(_, phase, _)| phase.intervals.to_vec())
+        .map(|(_, phase, _)| phase.intervals)
         .collect();
     for part in &parts {
         let cut = partition(*part, &intervals, Nanos(0));
@@ -147,7 +147,7 @@ fn earlier(intervals: &[Interval], by: Nanos) -> Vec<Interval> {
 #[cfg(test)]
 mod tests {
     use super::super::store::WindowStore;
-    use super::super::windows::{RunWindow, StageTime};
+    use super::super::windows::{Few, RunWindow, StageTime};
     use super::*;
 
     fn interval(start: u64, end: u64) -> Interval {
@@ -160,8 +160,8 @@ mod tests {
             time: Nanos(0),
             present: true,
             placed,
-            intervals: vec![interval(start, end)],
-            spans: Vec::new(),
+            intervals: Few::from([interval(start, end)]),
+            spans: Few::new(),
             sched_from: None,
         }
     }

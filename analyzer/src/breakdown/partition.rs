@@ -14,15 +14,24 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::units::{Interval, Nanos, Timestamp, difference};
+
+/// More stages than windows have, but for made-up ones.
+const USUAL: usize = 16;
+
+/// One for each stage: a report cuts thousands of windows, and memory for each
+/// would take longer than the cutting.
+pub type Each<T> = SmallVec<[T; USUAL]>;
 
 /// A window cut into its stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// Time of each stage within the window, in the order given.
-    pub stages: Vec<Nanos>,
+    pub stages: Each<Nanos>,
     /// Time of each stage outside of the window.
-    pub outside: Vec<Nanos>,
+    pub outside: Each<Nanos>,
     /// Time of the window in no stage.
     pub unattributed: Nanos,
     /// Time that more than one stage covered; counted once, in the later-starting.
@@ -40,17 +49,21 @@ const LOSERS_MAX: usize = 64;
 /// Cuts `window` into `stages`, each the intervals of one stage. `tolerance` is
 /// the clock quantum; 0 or 1 ns for a fine clock.
 #[must_use]
-pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -> Partition {
+pub fn partition<S: AsRef<[Interval]>>(
+    window: Interval,
+    stages: &[S],
+    tolerance: Nanos,
+) -> Partition {
     let mut result = Partition {
-        stages: vec![Nanos(0); stages.len()],
-        outside: vec![Nanos(0); stages.len()],
+        stages: smallvec![Nanos(0); stages.len()],
+        outside: smallvec![Nanos(0); stages.len()],
         unattributed: Nanos(0),
         overlap: Nanos(0),
     };
     // An edge: instant, whether it opens, who.
-    let mut edges: Vec<(Timestamp, bool, Key)> = Vec::new();
+    let mut edges: SmallVec<[(Timestamp, bool, Key); 2 * USUAL]> = SmallVec::new();
     for (stage, intervals) in stages.iter().enumerate() {
-        for (piece, interval) in intervals.iter().enumerate() {
+        for (piece, interval) in intervals.as_ref().iter().enumerate() {
             let inside = interval.within(window).filter(|part| part.length().0 > 0);
             let kept = inside.map_or(0, |part| part.length().0);
             result.outside[stage].0 += interval.length().0 - kept;
@@ -64,7 +77,7 @@ pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -
     edges.sort_unstable();
     let coarse = tolerance > Nanos(1);
     let mut open = Open::new(stages.len());
-    let mut losses = vec![Nanos(0); if coarse { stages.len() } else { 0 }];
+    let mut losses: Each<Nanos> = smallvec![Nanos(0); if coarse { stages.len() } else { 0 }];
     let mut at = window.start();
     for (instant, opens, key) in edges {
         let length = difference(instant, at);
@@ -88,7 +101,7 @@ struct Open {
     /// The intervals, the owner's last.
     keys: BTreeSet<Key>,
     /// How many intervals of each stage.
-    of_stage: Vec<u32>,
+    of_stage: Each<u32>,
     /// How many stages have any.
     stages: usize,
 }
@@ -97,7 +110,7 @@ impl Open {
     fn new(stages: usize) -> Self {
         Self {
             keys: BTreeSet::new(),
-            of_stage: vec![0; stages],
+            of_stage: smallvec![0; stages],
             stages: 0,
         }
     }
@@ -228,8 +241,8 @@ mod tests {
             &[vec![interval(5, 15)], vec![interval(30, 40)]],
             Nanos(1),
         );
-        assert_eq!(found.stages, [Nanos(5), Nanos(0)]);
-        assert_eq!(found.outside, [Nanos(5), Nanos(10)]);
+        assert_eq!(found.stages[..], [Nanos(5), Nanos(0)]);
+        assert_eq!(found.outside[..], [Nanos(5), Nanos(10)]);
         assert_eq!(found.unattributed, Nanos(5));
     }
 
@@ -243,14 +256,14 @@ mod tests {
     fn within_the_clock_quantum_a_stage_keeps_its_length() {
         let stages = [vec![interval(0, 53)], vec![interval(50, 104)]];
         let found = partition(interval(0, 110), &stages, Nanos(5));
-        assert_eq!(found.stages, [Nanos(53), Nanos(54)]);
+        assert_eq!(found.stages[..], [Nanos(53), Nanos(54)]);
         assert_eq!((found.unattributed, found.overlap), (Nanos(3), Nanos(0)));
         // Over the end of the window as well, and only as far as the rest lasts.
         let found = partition(interval(0, 100), &stages, Nanos(5));
-        assert_eq!(found.stages, [Nanos(50), Nanos(50)]);
+        assert_eq!(found.stages[..], [Nanos(50), Nanos(50)]);
         assert_eq!((found.unattributed, found.overlap), (Nanos(0), Nanos(3)));
         let found = partition(interval(0, 110), &stages, Nanos(2));
-        assert_eq!(found.stages, [Nanos(50), Nanos(54)]);
+        assert_eq!(found.stages[..], [Nanos(50), Nanos(54)]);
     }
 
     #[test]

@@ -8,20 +8,21 @@ use crate::model::lens::{Lens, to_nanos};
 use crate::model::window_rules::{Placement, StageRule, Unit};
 use crate::units::Nanos;
 
-use super::windows::{Draft, Frame, StageTime, UNATTRIBUTED};
+use super::windows::{Draft, Few, Frame, StageTime, UNATTRIBUTED};
 
-/// The stages that one rule gives.
+/// Adds the stages that one rule gives.
 pub(super) fn draft<'a>(
     lens: &Lens<'a>,
     run: &Run<'_>,
     frame: &Frame,
     rule: &'a StageRule,
-) -> Vec<Draft<'a>> {
+    into: &mut Vec<Draft<'a>>,
+) {
     match (&rule.span, &rule.spans, &rule.session_profile) {
-        (Some(kind), _, _) => vec![one_stage(lens, run, rule, kind)],
-        (None, Some(kind), _) => family(lens, run, rule, kind),
-        (None, None, Some(kind)) => from_session_profile(lens, run, rule, kind),
-        (None, None, None) => from_attributes(lens, run, frame, rule),
+        (Some(kind), _, _) => into.push(one_stage(lens, run, rule, kind)),
+        (None, Some(kind), _) => family(lens, run, rule, kind, into),
+        (None, None, Some(kind)) => into.extend(from_session_profile(lens, run, rule, kind)),
+        (None, None, None) => into.extend(from_attributes(lens, run, frame, rule)),
     }
 }
 
@@ -57,8 +58,8 @@ fn new_stage<'a>(rule: &'a StageRule, name: &'a str) -> StageTime<'a> {
         time: Nanos(0),
         present: false,
         placed: false,
-        intervals: Vec::new(),
-        spans: Vec::new(),
+        intervals: Few::new(),
+        spans: Few::new(),
         sched_from: rule.sched_from.as_deref(),
     }
 }
@@ -68,7 +69,7 @@ fn one_stage<'a>(lens: &Lens<'_>, run: &Run<'_>, rule: &'a StageRule, kind: &'a 
     let spans = run.all(lens, kind);
     let mut stage = new_stage(rule, rule.name.as_deref().unwrap_or(kind));
     stage.present = !spans.is_empty();
-    stage.spans = spans.to_vec();
+    stage.spans = spans.into();
     stage.intervals = spans
         .iter()
         .map(|span| lens.data.span(*span).interval)
@@ -79,9 +80,14 @@ fn one_stage<'a>(lens: &Lens<'_>, run: &Run<'_>, rule: &'a StageRule, kind: &'a 
     }
 }
 
-/// One stage for each rest of the span's name, in the order of their starts.
-fn family<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a StageRule, kind: &str) -> Vec<Draft<'a>> {
-    let mut drafts: Vec<Draft<'a>> = Vec::new();
+/// Adds one stage for each rest of the span's name, in the order of their starts.
+fn family<'a>(
+    lens: &Lens<'a>,
+    run: &Run<'_>,
+    rule: &'a StageRule,
+    kind: &str,
+    drafts: &mut Vec<Draft<'a>>,
+) {
     let mut places: HashMap<&str, usize> = HashMap::new();
     for span in run.all(lens, kind) {
         let name = lens.rest_of_name(*span);
@@ -97,7 +103,6 @@ fn family<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a StageRule, kind: &str) -
         stage.spans.push(*span);
         stage.intervals.push(lens.data.span(*span).interval);
     }
-    drafts
 }
 
 /// Stages whose lengths attributes give.

@@ -61,6 +61,8 @@ impl Batch {
 impl Names {
     /// Interns all texts of `other`; the symbol of each, by its place there.
     fn take_over(&mut self, other: &Self) -> Vec<Symbol> {
+        let (texts, bytes) = other.size();
+        self.reserve(texts, bytes);
         other.texts().map(|text| self.intern(text)).collect()
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use hashbrown::DefaultHashBuilder;
+use smallvec::SmallVec;
 
-use super::by_kind::ByKind;
+use super::by_kind::{ByKind, USUAL};
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
 use crate::trace::slots::Slots;
@@ -189,7 +190,7 @@ impl<'a> Lens<'a> {
             Some((kind, self.data.span(span).start(), span))
         });
         // The keys are held, because spans lie far apart in memory.
-        let mut known: Vec<(Kind, Timestamp, SpanIndex)> = known.collect();
+        let mut known: SmallVec<[(Kind, Timestamp, SpanIndex); USUAL]> = known.collect();
         known.sort_unstable();
         known.dedup();
         ByKind::new(known.into_iter().map(|(kind, _, span)| (kind, span)))

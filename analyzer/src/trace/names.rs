@@ -52,18 +52,34 @@ pub struct Names {
 impl Names {
     /// The symbol of `text`, new where it was not met before.
     pub fn intern(&mut self, text: &str) -> Symbol {
-        if let Some(symbol) = self.find(text) {
-            return symbol;
+        let hash = self.hasher.hash_one(text);
+        let same = |symbol: &Symbol| text_at(&self.buffer, &self.ends, *symbol) == text;
+        if let Some(symbol) = self.index.find(hash, same) {
+            return *symbol;
         }
         let symbol = Symbol::at(self.ends.len());
         self.buffer.push_str(text);
         self.ends.push(self.buffer.len());
-        let hash = self.hasher.hash_one(text);
         let (buffer, ends, hasher) = (&self.buffer, &self.ends, &self.hasher);
         self.index.insert_unique(hash, symbol, |old| {
             hasher.hash_one(text_at(buffer, ends, *old))
         });
         symbol
+    }
+
+    /// Makes room for so many more texts of so many bytes.
+    pub fn reserve(&mut self, texts: usize, bytes: usize) {
+        self.buffer.reserve(bytes);
+        self.ends.reserve(texts);
+        let (buffer, ends, hasher) = (&self.buffer, &self.ends, &self.hasher);
+        self.index
+            .reserve(texts, |old| hasher.hash_one(text_at(buffer, ends, *old)));
+    }
+
+    /// How many texts there are, and of how many bytes.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.ends.len(), self.buffer.len())
     }
 
     /// The symbol of `text` where it was met.
