@@ -188,6 +188,7 @@ fn analyze(
         model,
         definition: args.quantile.into(),
         items,
+        afterwards: Afterwards::TheEnd,
     };
     let report = report_of(&data, problems, request)?;
     write_report(&report, args, stdout)?;
@@ -219,6 +220,17 @@ pub struct Request<'a> {
     pub definition: Definition,
     /// Whether the report carries every run.
     pub items: Items,
+    /// What the process does next.
+    pub afterwards: Afterwards,
+}
+
+/// What a process does when it has a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// Other things: memory is given back.
+    GoesOn,
+    /// It ends, and its memory with it.
+    TheEnd,
 }
 
 /// Computes the report of a dataset. Pure.
@@ -248,7 +260,12 @@ pub fn report_of(
         files: request.files,
         problems,
     };
-    Ok(build(&lens, &runs, read, request.definition, request.items))
+    let report = build(&lens, &runs, read, request.definition, request.items);
+    if request.afterwards == Afterwards::TheEnd {
+        // To take what was computed of thousands of runs apart would only take time.
+        std::mem::forget(runs);
+    }
+    Ok(report)
 }
 
 fn load_model(name: &str) -> Result<Model, ModelError> {

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::app::{Request, report_of};
+use crate::app::{Afterwards, Request, report_of};
 use crate::input::batch::Batch;
 use crate::input::{
     canonical, otlp as general_otlp, read_in_blocks, read_in_sequence, read_values,
@@ -396,6 +396,7 @@ fn request(model: Option<Model>) -> Request<'static> {
         model,
         definition: Definition::Type7,
         items: Items::Every,
+        afterwards: Afterwards::GoesOn,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use crate::model::by_kind::ByKind;
 use crate::model::chain_rules::Join;
@@ -38,7 +39,7 @@ pub struct Channel {
     /// Its identity.
     pub key: ChannelKey,
     /// Its spans; none where only requests name it.
-    pub spans: Vec<SpanIndex>,
+    pub spans: SmallVec<[SpanIndex; 4]>,
 }
 
 /// All channel attempts, to be found by key and by process.
@@ -69,7 +70,7 @@ impl Channels {
             self.by_process.entry(key.process).or_default().push(place);
             self.all.push(Channel {
                 key,
-                spans: Vec::new(),
+                spans: SmallVec::new(),
             });
             place
         });
