@@ -51,7 +51,7 @@ pub fn shift(differences: &[f64]) -> Result<Shift, Undefined> {
 /// They are never made: how many are not above a value is counted in one walk
 /// along the differences, because an average grows with both of its parts, and
 /// the value is found by halving the range of floats, at most 64 times.
-fn average(sorted: &[f64], index: usize) -> f64 {
+pub(super) fn average(sorted: &[f64], index: usize) -> f64 {
     let (mut low, mut high) = match sorted {
         [] => return f64::NAN,
         [first, .., last] => (rank_of(*first), rank_of(*last)),

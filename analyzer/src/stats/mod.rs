@@ -6,11 +6,18 @@
 //! `None` or a reason, never NaN.
 
 pub mod attribution;
+pub mod autocorrelation;
 pub mod correlation;
 pub mod hodges_lehmann;
 pub mod order_interval;
+pub mod paired;
+pub mod permutation;
+pub mod power;
 pub mod quantile;
+pub mod quantile_change;
 pub mod signed_rank;
+pub mod signed_rank_test;
+pub mod slot;
 pub mod variance;
 pub mod within;
 
@@ -26,6 +33,8 @@ pub enum Undefined {
     },
     /// One of the two samples does not vary.
     NoVariance,
+    /// It reaches runs that failed, which are more than anything measured.
+    NotFinite,
 }
 
 impl std::fmt::Display for Undefined {
@@ -33,6 +42,7 @@ impl std::fmt::Display for Undefined {
         match self {
             Self::TooFew { n, needs } => write!(f, "n = {n}, needs {needs}"),
             Self::NoVariance => f.write_str("zero variance"),
+            Self::NotFinite => f.write_str("it reaches failed runs"),
         }
     }
 }

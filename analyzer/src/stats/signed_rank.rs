@@ -19,11 +19,49 @@ pub const INTERVAL_MIN: usize = 6;
 /// k is the largest with P(W ≤ k − 1) ≤ 0.025.
 #[must_use]
 pub fn interval_rank(n: usize) -> Option<usize> {
-    if n < INTERVAL_MIN {
+    rank_at(n, Tail::TwoAndAHalf)
+}
+
+/// What an interval leaves out on each side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// 2.5 %: both ends together are a 95 % interval.
+    TwoAndAHalf,
+    /// 5 %: each end alone is a 95 % bound.
+    Five,
+}
+
+impl Tail {
+    /// The part left out, 0..1.
+    #[must_use]
+    pub fn part(self) -> f64 {
+        match self {
+            Self::TwoAndAHalf => 0.025,
+            Self::Five => 0.05,
+        }
+    }
+
+    /// Φ⁻¹(1 − part).
+    #[must_use]
+    pub fn z(self) -> f64 {
+        match self {
+            Self::TwoAndAHalf => Z_975,
+            Self::Five => Z_95,
+        }
+    }
+}
+
+/// Φ⁻¹(0.95).
+const Z_95: f64 = 1.644_853_626_951_472_7;
+
+/// The largest k ≥ 1 with P(W ≤ k − 1) ≤ the tail; `None` where 2^−n is more.
+#[must_use]
+pub fn rank_at(n: usize, tail: Tail) -> Option<usize> {
+    if i32::try_from(n).is_ok_and(|n| 0.5f64.powi(n) > tail.part()) {
         return None;
     }
     if n > EXACT_MAX {
-        return Some(normal_rank(n));
+        return Some(normal_rank(n, tail));
     }
     let counts = subset_counts(n);
     let all: f64 = counts.iter().sum();
@@ -31,7 +69,7 @@ pub fn interval_rank(n: usize) -> Option<usize> {
     let mut rank = 0;
     for count in &counts {
         below += count;
-        if below / all > 0.025 {
+        if below / all > tail.part() {
             break;
         }
         rank += 1;
@@ -44,11 +82,11 @@ pub fn interval_rank(n: usize) -> Option<usize> {
     clippy::cast_sign_loss,
     reason = "positive for n > 50, and clamped to 1 below"
 )]
-fn normal_rank(n: usize) -> usize {
+fn normal_rank(n: usize, tail: Tail) -> usize {
     let n = n as f64;
     let mean = n * (n + 1.0) / 4.0;
     let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-    (mean - Z_975 * deviation).floor().max(1.0) as usize
+    (mean - tail.z() * deviation).floor().max(1.0) as usize
 }
 
 /// `counts[w]`: how many subsets of 1..=n sum to w.
@@ -82,15 +120,20 @@ mod tests {
             assert_eq!(interval_rank(n), Some(critical + 1), "n {n}");
         }
         assert_eq!(interval_rank(5), None);
+        // One-sided 5 %: n = 5: 0, 8: 5, 12: 17, 30: 151.
+        for (n, critical) in [(5, 0), (8, 5), (12, 17), (30, 151)] {
+            assert_eq!(rank_at(n, Tail::Five), Some(critical + 1), "n {n}");
+        }
+        assert_eq!(rank_at(4, Tail::Five), None);
     }
 
     #[test]
     fn the_approximation_meets_the_exact_distribution_at_the_border() {
         let exact = interval_rank(EXACT_MAX).unwrap();
         assert!(
-            exact.abs_diff(normal_rank(EXACT_MAX)) <= 2,
+            exact.abs_diff(normal_rank(EXACT_MAX, Tail::TwoAndAHalf)) <= 2,
             "{exact} {}",
-            normal_rank(EXACT_MAX)
+            normal_rank(EXACT_MAX, Tail::TwoAndAHalf)
         );
     }
 }
