@@ -18,6 +18,7 @@ mod formats;
 mod fuzz_corpus;
 mod known_bad;
 mod order;
+mod output;
 mod partition;
 mod planted;
 mod qwen_cold;
