@@ -170,7 +170,8 @@ fn analyze(
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let sources = sources::expand(&args.files)?;
+    let mut sources = sources::expand(&args.files)?;
+    let own_report = leave_out_report(args, &mut sources);
     if let Some(path) = &args.output {
         spare_inputs(path, args, &sources)?;
     }
@@ -180,7 +181,8 @@ fn analyze(
         Format::Json => (Items::Every, Checksums::Taken),
         Format::Table | Format::Markdown => (Items::None, Checksums::Left),
     };
-    let (files, batch) = input::read_all(&sources, stdin, checksums)?;
+    let (files, mut batch) = input::read_all(&sources, stdin, checksums)?;
+    batch.counts.not_traces += own_report;
     let (data, problems) = Dataset::from_batch(batch);
     let request = Request {
         command: &command,
@@ -196,6 +198,22 @@ fn analyze(
     // The process ends here; to take millions of records apart would only take time.
     std::mem::forget((data, report));
     Ok(code)
+}
+
+/// Takes the report that is about to be replaced out of the files that a folder
+/// was found to hold, and says how many names it had there. One that was named
+/// itself stays, and is then refused as an input.
+fn leave_out_report(args: &Args, sources: &mut Vec<Source>) -> u64 {
+    let Some(output) = args.output.as_deref() else {
+        return 0;
+    };
+    let is_own = |source: &Source| matches!(source, Source::Listed(path) if output::is_same_file(path, output));
+    if !output::is_report(output) {
+        return 0;
+    }
+    let before = sources.len();
+    sources.retain(|source| !is_own(source));
+    (before - sources.len()) as u64
 }
 
 /// Refuses to write the report over anything that it is made from.

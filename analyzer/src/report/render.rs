@@ -8,9 +8,9 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle, presets};
 
-use super::Report;
-use super::layout::{Grid, Section, sections};
+use super::layout::{COVERAGE, FINDINGS, Grid, Section, sections};
 use super::numbers::steers;
+use super::{Report, SCHEMA};
 
 /// How a report is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,20 @@ pub fn render(report: &Report, format: Format, out: &mut dyn Write) -> io::Resul
         Format::Table => table(&sections(report), out),
         Format::Markdown => markdown(&sections(report), out),
     }
+}
+
+/// Whether these bytes are the start of a report in any format, from which it can
+/// be told apart from traces: its first 256 bytes are enough.
+#[must_use]
+pub fn opens_report(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(start);
+    if let Some(object) = text.strip_prefix('{') {
+        let schema = format!("\"schema\": \"{SCHEMA}\"");
+        return object.trim_start().starts_with(&schema);
+    }
+    let heading = text.strip_prefix("### ").unwrap_or(&text);
+    let title = heading.lines().next();
+    title.is_some_and(|title| [FINDINGS, COVERAGE].contains(&title))
 }
 
 fn json(report: &Report, out: &mut dyn Write) -> io::Result<()> {

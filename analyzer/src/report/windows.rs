@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::breakdown::client;
 use crate::breakdown::store::{StageView, WindowView};
@@ -92,6 +92,12 @@ fn window_report(
         .map(|(window, _)| window.overlap.0 as f64)
         .collect();
     let slow = near.p95.iter().rev();
+    // Of several windows of one run each may be among the slow ones.
+    let mut seen: HashSet<&str> = HashSet::new();
+    let slow_runs = slow
+        .map(|index| mine[*index].1.run.id.as_str())
+        .filter(|run| seen.insert(run));
+    let slow_runs = slow_runs.map(str::to_owned).collect();
     WindowReport {
         name: name.to_owned(),
         title: title.to_owned(),
@@ -107,7 +113,7 @@ fn window_report(
             .count(),
         overlap_factor: median(&factors).map(millionth),
         overlap: median(&overlaps).map(Nanos::rounded),
-        slow_runs: slow.map(|index| mine[*index].1.run.id.clone()).collect(),
+        slow_runs,
         total: summary::totals(&totals, definition),
         stages: stages.collect(),
         others,

@@ -2,7 +2,7 @@
 //!
 //! Definition, source and assumption are those of
 //! [`hodges_lehmann`](super::hodges_lehmann): the ends are the k-th smallest and
-//! k-th largest Walsh average, exact for n ≤ 50. A difference may be +∞, a
+//! k-th largest Walsh average, exact for n ≤ 200. A difference may be +∞, a
 //! candidate run that failed: it stands above every other, and an end that it
 //! reaches is infinite too. The ranks depend on n alone and are computed once for
 //! many samples of one size. n = 0: undefined; n < 6 and n < 5: no interval.

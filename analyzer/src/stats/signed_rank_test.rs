@@ -2,7 +2,7 @@
 //!
 //! |d| are ranked with mid-ranks, zeros among them (Pratt 1959) and then left
 //! out; W⁺ is the sum of the ranks of positive differences. Up to
-//! [`EXACT_MAX`](super::signed_rank::EXACT_MAX) differences the distribution is
+//! [`EXACT_MAX`] differences the distribution is
 //! counted over all signs of these very ranks, so ties are exact; above, it is
 //! normal with mean Σr/2 and variance Σr²/4. p = 2 · min(P(W ≤ w), P(W ≥ w), ½).
 //! Assumes differences symmetric about their centre. No difference, or none that
@@ -10,7 +10,9 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::signed_rank::EXACT_MAX;
+/// Most differences for which all signs are counted; the normal approximation is
+/// within 0.001 of the exact p-value there.
+pub const EXACT_MAX: usize = 50;
 
 /// Two-sided p-value of no shift; differences may be +∞.
 #[must_use]

@@ -19,6 +19,7 @@ mod fuzz_corpus;
 mod known_bad;
 mod many_stages;
 mod order;
+mod output;
 mod partition;
 mod planted;
 mod qwen_cold;

@@ -12,6 +12,11 @@ use super::covariates::Covariate;
 use super::numbers::{NONE, coefficient, escape, or_none};
 use super::{Report, WindowReport};
 
+/// Title of the first section, where there are findings.
+pub const FINDINGS: &str = "Findings";
+/// Title of the section that every report has: the first, where nothing was found.
+pub const COVERAGE: &str = "Coverage";
+
 /// Rows of equally many cells; the first cell names the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grid {
@@ -132,7 +137,7 @@ fn findings(report: &Report) -> Section {
         .map(|finding| escape(&finding.text))
         .collect();
     Section {
-        title: "Findings".to_owned(),
+        title: FINDINGS.to_owned(),
         lines,
         ..Section::default()
     }

@@ -16,8 +16,8 @@ use super::{Grid, Section, head, titled};
 pub(super) fn window(window: &WindowReport) -> Section {
     let show = |value: Option<Nanos>| or_none(value, |value| time(value, window.quantum));
     // What one run, or a few, would only seem to say is left out.
-    let spread = |value: Option<Nanos>| show(value.filter(|_| window.n > 1));
-    let enough = window.n >= FEW_RUNS;
+    let spread = |value: Option<Nanos>| show(value.filter(|_| window.runs > 1));
+    let enough = window.runs >= FEW_RUNS;
     let row = |stage: &StageReport| {
         let mut name = escape(&stage.name);
         if stage.n_present < stage.n && stage.name != window.unattributed.name {
@@ -91,8 +91,18 @@ pub(super) fn window(window: &WindowReport) -> Section {
         },
         lines: Vec::new(),
         grid: Some(grid),
-        notes: Vec::new(),
+        notes: together(window).into_iter().collect(),
     }
+}
+
+/// What stands in the last stage of a window that has too many.
+fn together(window: &WindowReport) -> Option<String> {
+    let last = window.stages.last().filter(|_| window.others > 0)?;
+    Some(format!(
+        "{}: the {} that take least, together",
+        last.name,
+        counted(window.others, "stage")
+    ))
 }
 
 /// Where the time of each stage went; the client's window repeats the request's.
@@ -211,7 +221,7 @@ pub(super) fn groups(groups: &[GroupReport]) -> Option<Section> {
 
 /// `None` for too few runs to show more than noise.
 pub(super) fn correlations(cohort: Option<&str>, window: &WindowReport) -> Option<Section> {
-    if window.n < FEW_RUNS {
+    if window.runs < FEW_RUNS {
         return None;
     }
     let rows: Vec<_> = window
