@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use crate::chain::{Run, assemble};
+use crate::commands;
 use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
 use crate::exit;
 use crate::halves::both;
@@ -39,9 +40,9 @@ pub struct Streams<'a> {
 }
 
 /// Why there is no report; its text goes to standard error.
-struct Refusal {
-    code: u8,
-    text: String,
+pub(crate) struct Refusal {
+    pub(crate) code: u8,
+    pub(crate) text: String,
 }
 
 impl<E: std::error::Error> From<E> for Refusal {
@@ -87,6 +88,9 @@ fn dispatch(
             text,
         });
     }
+    if commands::NAMES.contains(&first) {
+        return commands::run(args, stdin, stdout);
+    }
     if first == "model" {
         return match ModelArgs::try_parse_from(&args[1..]) {
             Ok(ModelArgs {
@@ -111,7 +115,7 @@ fn dispatch(
 }
 
 /// Help and version are answers; everything else is a refusal.
-fn usage(error: &clap::Error, stdout: &mut dyn Write) -> Result<u8, Refusal> {
+pub(crate) fn usage(error: &clap::Error, stdout: &mut dyn Write) -> Result<u8, Refusal> {
     if error.use_stderr() {
         let text = error.to_string();
         let text = text
@@ -149,7 +153,7 @@ fn check_model(
 }
 
 /// Success of writing; a reader that went away has seen what it wanted.
-fn done(result: io::Result<()>, what: &str) -> Result<u8, Refusal> {
+pub(crate) fn done(result: io::Result<()>, what: &str) -> Result<u8, Refusal> {
     match result {
         Ok(()) => Ok(exit::OK),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::OK),
@@ -286,13 +290,13 @@ pub fn report_of(
     Ok(report)
 }
 
-fn load_model(name: &str) -> Result<Model, ModelError> {
+pub(crate) fn load_model(name: &str) -> Result<Model, ModelError> {
     Model::parse(name, &builtin::text_of(name)?)
 }
 
 /// The built-in model that knows most spans; of equals the first. Client
 /// records without any span choose the model that can read them.
-fn choose(data: &Dataset, tree: &Tree) -> Result<Model, ModelError> {
+pub(crate) fn choose(data: &Dataset, tree: &Tree) -> Result<Model, ModelError> {
     let score = |model: &Model| {
         let known = Lens::known_in_sample(data, tree, model);
         (

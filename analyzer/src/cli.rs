@@ -8,9 +8,7 @@ use crate::report::render::Format;
 use crate::stats::quantile::Definition;
 
 /// Subcommands of other versions; as names of files they are written `./check`.
-pub const RESERVED: [&str; 7] = [
-    "compare", "gate", "placebo", "plan", "chrome", "explain", "trend",
-];
+pub const RESERVED: [&str; 3] = ["chrome", "explain", "trend"];
 
 /// Says where cold-start time goes.
 ///
@@ -96,6 +94,7 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 the report was written; 2 wrong usage or unreadable input; 3 nothing to judge: no runs,
 or problems or incomplete chains under --strict; 4 internal error.
 
+`analyze compare`, `gate`, `placebo` and `plan` compare two arms; each has its own --help.
 `analyze model show NAME` prints a built-in model; `analyze check --model FILE FILES` says what its rules match.";
 
 /// Values of `--format`.

@@ -10,9 +10,12 @@ pub mod app;
 pub mod breakdown;
 pub mod chain;
 pub mod cli;
+mod commands;
+pub mod compare;
 pub mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gate;
 mod halves;
 pub mod input;
 pub mod inspect;

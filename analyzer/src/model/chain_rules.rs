@@ -109,6 +109,8 @@ pub struct Measured {
     pub failure: String,
     /// Attribute: pair.
     pub pair: String,
+    /// Attribute: scenario.
+    pub scenario: Option<String>,
 }
 
 /// What a process says about its own trace, as resource attributes.

@@ -133,6 +133,10 @@ pub struct MetricRule {
     pub unit: Unit,
     /// Where it comes from; the first that gives a value is used.
     pub sources: Vec<MetricSource>,
+    /// Metrics of which it is a part: where it moves and they do not, its time
+    /// went elsewhere in them.
+    #[serde(default)]
+    pub within: Vec<String>,
 }
 
 /// End of a span.

@@ -50,7 +50,21 @@ pub fn opens_report(start: &[u8]) -> bool {
     title.is_some_and(|title| [FINDINGS, COVERAGE].contains(&title))
 }
 
-fn json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+/// Draws sections of another document than the report; not as JSON, which has
+/// none.
+pub(crate) fn draw_sections(
+    sections: &[Section],
+    format: Format,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Markdown => markdown(sections, out),
+        _ => table(sections, out),
+    }
+}
+
+/// Writes a document as JSON that is harmless to look at in a terminal.
+pub(crate) fn json(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let formatter = Inert(PrettyFormatter::new());
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, formatter);
     report.serialize(&mut serializer).map_err(io::Error::from)?;

@@ -9,6 +9,7 @@
 mod support;
 
 mod bad_input;
+mod calibration;
 mod cli;
 mod cohorts;
 mod coldpath;
