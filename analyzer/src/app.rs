@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use crate::chain::{Run, assemble};
-use crate::commands;
 use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
+use crate::commands;
 use crate::exit;
 use crate::halves::both;
 use crate::input::sources::{self, Source};

@@ -17,7 +17,12 @@ pub(crate) struct Arms {
     pub(crate) files: Vec<PathBuf>,
 
     /// Files of the control, where the arms are two sets of files; repeatable.
-    #[arg(long, value_name = "FILE", requires = "candidate_files", conflicts_with = "files")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "candidate_files",
+        conflicts_with = "files"
+    )]
     pub(crate) control_files: Vec<PathBuf>,
 
     /// Files of the candidate.
@@ -167,5 +172,8 @@ fn control_rule(text: &str) -> Result<ControlRule, String> {
     let margin: Margin = margin
         .parse()
         .map_err(|error: crate::compare::margin::MarginError| error.to_string())?;
-    Ok(ControlRule { name: name.to_owned(), margin })
+    Ok(ControlRule {
+        name: name.to_owned(),
+        margin,
+    })
 }

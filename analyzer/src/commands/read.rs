@@ -61,7 +61,10 @@ pub(super) fn unfit(error: &Unfit) -> Refusal {
         Unfit::SameArm { .. } | Unfit::UnknownArm { .. } => exit::USAGE,
         _ => exit::CANNOT_JUDGE,
     };
-    Refusal { code, text: error.to_string() }
+    Refusal {
+        code,
+        text: error.to_string(),
+    }
 }
 
 fn one_set(files: &[PathBuf], arms: &Arms, call: &mut Call<'_>) -> Result<Facts, Refusal> {
@@ -79,7 +82,11 @@ fn one_set(files: &[PathBuf], arms: &Arms, call: &mut Call<'_>) -> Result<Facts,
     let lens = Lens::new(&data, &tree, &model);
     let runs: Vec<Run<'_>> = assemble::runs(&lens);
     problems.merge(inspect::inspect(&lens));
-    let read = WasRead { command: &call.command, files: &files, problems };
+    let read = WasRead {
+        command: &call.command,
+        files: &files,
+        problems,
+    };
     let report = build(&lens, &runs, read, Definition::Type7, Items::Every);
     Ok(facts(&lens, &runs, &report))
 }
@@ -94,5 +101,9 @@ fn spare(call: &Call<'_>, arms: &Arms, sources: &[Source]) -> Result<(), Refusal
     let beside = manifests.iter().chain(&call.beside).map(PathBuf::as_path);
     let model = arms.model.as_deref().map(Path::new);
     let stdin = sources.contains(&Source::Stdin);
-    Ok(output::refuse_inputs(path, named.chain(beside).chain(model), stdin)?)
+    Ok(output::refuse_inputs(
+        path,
+        named.chain(beside).chain(model),
+        stdin,
+    )?)
 }

@@ -33,9 +33,17 @@ pub(crate) fn run(
     stdout: &mut dyn Write,
 ) -> Result<u8, Refusal> {
     let verb = words.get(1).and_then(|word| word.to_str()).unwrap_or("");
-    let command = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let own = words.get(1..).unwrap_or_default();
-    let call = Call { command, stdin, output: None, beside: Vec::new() };
+    let call = Call {
+        command,
+        stdin,
+        output: None,
+        beside: Vec::new(),
+    };
     macro_rules! parsed {
         ($args:ty, $verb:expr) => {
             match <$args>::try_parse_from(own) {
@@ -52,10 +60,19 @@ pub(crate) fn run(
     }
 }
 
-fn compare_verb(args: &CompareArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Result<u8, Refusal> {
+fn compare_verb(
+    args: &CompareArgs,
+    mut call: Call<'_>,
+    stdout: &mut dyn Write,
+) -> Result<u8, Refusal> {
     call.output.clone_from(&args.out.output);
     let compared = compared(&args.arms, &args.control_stage, &mut call)?;
-    write(&args.out, &compared, || compare::layout::sections(&compared), stdout)?;
+    write(
+        &args.out,
+        &compared,
+        || compare::layout::sections(&compared),
+        stdout,
+    )?;
     Ok(exit::OK)
 }
 
@@ -63,11 +80,20 @@ fn gate_verb(args: &GateArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Res
     let policy = Policy::read(&args.policy)?;
     let placebo = args.placebo.as_deref().or(policy.placebo.as_deref());
     call.output.clone_from(&args.out.output);
-    call.beside = [Some(args.policy.as_path()), placebo].into_iter().flatten().map(Path::to_owned).collect();
+    call.beside = [Some(args.policy.as_path()), placebo]
+        .into_iter()
+        .flatten()
+        .map(Path::to_owned)
+        .collect();
     let placebo = placebo.map(Placebo::read).transpose()?;
     let comparison = compared(&args.arms, &policy.control_stages, &mut call)?;
     let judgement = judge(&policy, &comparison, placebo.as_ref())?;
-    let judged = Judged { policy: &policy, comparison: &comparison, placebo: placebo.as_ref(), judgement: &judgement };
+    let judged = Judged {
+        policy: &policy,
+        comparison: &comparison,
+        placebo: placebo.as_ref(),
+        judgement: &judgement,
+    };
     write(&args.out, &judged, || layout::sections(&judged), stdout)?;
     Ok(match judgement.verdict {
         Verdict::Pass => exit::OK,
@@ -76,7 +102,11 @@ fn gate_verb(args: &GateArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Res
     })
 }
 
-fn placebo_verb(args: &PlaceboArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Result<u8, Refusal> {
+fn placebo_verb(
+    args: &PlaceboArgs,
+    mut call: Call<'_>,
+    stdout: &mut dyn Write,
+) -> Result<u8, Refusal> {
     call.output.clone_from(&args.output);
     let comparison = compared(&args.arms, &[], &mut call)?;
     let placebo = Placebo::of(&comparison).map_err(|error| Refusal {
@@ -86,7 +116,10 @@ fn placebo_verb(args: &PlaceboArgs, mut call: Call<'_>, stdout: &mut dyn Write) 
         },
         text: error.to_string(),
     })?;
-    let out = Out { format: crate::cli::FormatArg::Json, output: args.output.clone() };
+    let out = Out {
+        format: crate::cli::FormatArg::Json,
+        output: args.output.clone(),
+    };
     write(&out, &placebo, Vec::new, stdout)?;
     Ok(exit::OK)
 }
@@ -99,7 +132,11 @@ fn plan_verb(args: &PlanArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Res
     Ok(exit::OK)
 }
 
-fn compared(arms: &Arms, rules: &[ControlRule], call: &mut Call<'_>) -> Result<Comparison, Refusal> {
+fn compared(
+    arms: &Arms,
+    rules: &[ControlRule],
+    call: &mut Call<'_>,
+) -> Result<Comparison, Refusal> {
     let facts = read(arms, call)?;
     let choice = Choice {
         control: arms.control.clone(),

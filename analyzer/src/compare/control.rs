@@ -60,8 +60,20 @@ pub fn judge(
 /// The shift of what has this name: a stage, else a window, else a metric.
 fn shift_of(name: &str, metrics: &[MetricChange], windows: &[WindowChange]) -> Option<Figured> {
     let mut stages = windows.iter().flat_map(|window| &window.stages);
-    let stage = stages.find(|stage| stage.name == name).map(|stage| &stage.shift);
-    let window = || windows.iter().find(|one| one.name == name).map(|one| &one.total);
-    let metric = || metrics.iter().find(|one| one.name == name).map(|one| &one.effect.shift);
+    let stage = stages
+        .find(|stage| stage.name == name)
+        .map(|stage| &stage.shift);
+    let window = || {
+        windows
+            .iter()
+            .find(|one| one.name == name)
+            .map(|one| &one.total)
+    };
+    let metric = || {
+        metrics
+            .iter()
+            .find(|one| one.name == name)
+            .map(|one| &one.effect.shift)
+    };
     stage.or_else(window).or_else(metric).cloned()
 }

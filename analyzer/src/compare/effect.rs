@@ -77,13 +77,25 @@ impl Figured {
     }
 
     pub(super) fn absent(unit: Unit, reason: String) -> Self {
-        Self { unit, estimate: None, interval: None, bounds: None, reason: Some(reason), quantum: FINEST }
+        Self {
+            unit,
+            estimate: None,
+            interval: None,
+            bounds: None,
+            reason: Some(reason),
+            quantum: FINEST,
+        }
     }
 
     /// The same without its intervals, for a reason.
     fn without_intervals(self, reason: &str) -> Self {
         let reason = Some(reason.to_owned());
-        Self { interval: None, bounds: None, reason, ..self }
+        Self {
+            interval: None,
+            bounds: None,
+            reason,
+            ..self
+        }
     }
 
     /// The figures as an estimate of the statistics, where there is one.
@@ -99,7 +111,8 @@ impl Figured {
     /// Whether the 95 % interval leaves out zero.
     #[must_use]
     pub fn excludes_zero(&self) -> bool {
-        self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+        self.interval
+            .is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 }
 
@@ -174,14 +187,20 @@ pub fn effect(unit: Unit, values: &[PairValues]) -> Effect {
     let missing = values.iter().enumerate();
     let missing = missing.filter(|(_, one)| one.control.is_none() || one.candidate.is_none());
     let missing: Vec<usize> = missing.map(|(place, _)| place).collect();
-    let both = values.iter().filter_map(|one| Some((one.control?, one.candidate?, one.order)));
+    let both = values
+        .iter()
+        .filter_map(|one| Some((one.control?, one.candidate?, one.order)));
     let (mut pairs, mut orders, mut differences, mut terms) = (vec![], vec![], vec![], vec![]);
     for (control, candidate, order) in both {
         pairs.push((control, candidate));
         orders.push(order);
         if control.is_finite() {
             differences.push(candidate - control);
-            let sign = if order == Order::ControlFirst { 1.0 } else { -1.0 };
+            let sign = if order == Order::ControlFirst {
+                1.0
+            } else {
+                -1.0
+            };
             terms.push((sign, candidate - control));
         }
     }
@@ -237,7 +256,11 @@ fn sign(unit: Unit, differences: &[f64]) -> Figured {
         OrderInterval::Between { low, high } => Some((values[low - 1], values[high - 1])),
         OrderInterval::NeedsN(_) => None,
     };
-    let found = Estimate { value: type_7(&values, 0.5), two_sided: interval, one_sided: None };
+    let found = Estimate {
+        value: type_7(&values, 0.5),
+        two_sided: interval,
+        one_sided: None,
+    };
     settle(Figured::new(unit, Ok(found), SHIFT_NEEDS), differences)
 }
 
@@ -252,7 +275,11 @@ fn change(unit: Unit, control: &[f64], candidate: &[f64], p: f64) -> Figured {
 
 fn quantiles(values: &[f64]) -> (Option<f64>, Option<f64>) {
     let values = sorted(values);
-    let of = |p| (!values.is_empty()).then(|| type_7(&values, p)).filter(|one| one.is_finite());
+    let of = |p| {
+        (!values.is_empty())
+            .then(|| type_7(&values, p))
+            .filter(|one| one.is_finite())
+    };
     (of(0.5), of(0.95))
 }
 
@@ -265,14 +292,20 @@ fn term(unit: Unit, term: Option<slot::Term>, otherwise: &str) -> Figured {
         estimate: Some(term.value),
         interval: term.interval,
         bounds: None,
-        reason: term.interval.is_none().then(|| "nothing is left to judge it by".to_owned()),
+        reason: term
+            .interval
+            .is_none()
+            .then(|| "nothing is left to judge it by".to_owned()),
         quantum: FINEST,
     }
 }
 
 fn residual(fit: &Fit) -> Result<Autocorrelation, Undefined> {
     // What is left of an exact fit is rounding, not noise.
-    let largest = fit.residuals.iter().fold(0.0f64, |most, one| most.max(one.abs()));
+    let largest = fit
+        .residuals
+        .iter()
+        .fold(0.0f64, |most, one| most.max(one.abs()));
     if largest < 0.5 {
         return Err(Undefined::NoVariance);
     }
@@ -297,7 +330,10 @@ mod tests {
         let found = effect(Unit::Ms, &values(&[(10.0, 4.0)]));
         assert_eq!(found.shift.estimate, Some(-6.0));
         assert_eq!(found.shift.interval, None);
-        assert_eq!(found.shift.reason.as_deref(), Some("one pair: a point, no interval"));
+        assert_eq!(
+            found.shift.reason.as_deref(),
+            Some("one pair: a point, no interval")
+        );
     }
 
     #[test]

@@ -150,7 +150,8 @@ pub fn two_sets(control: Facts, candidate: Facts, names: (&str, &str)) -> Facts 
         ..run
     });
     both.runs.extend(others);
-    both.runs.sort_by(|a, b| (a.start, &a.id).cmp(&(b.start, &b.id)));
+    both.runs
+        .sort_by(|a, b| (a.start, &a.id).cmp(&(b.start, &b.id)));
     both.hosts.extend(candidate.hosts);
     both.sources.extend(candidate.sources);
     for window in candidate.windows {
@@ -164,11 +165,15 @@ pub fn two_sets(control: Facts, candidate: Facts, names: (&str, &str)) -> Facts 
 }
 
 fn run_facts(lens: &Lens<'_>, run: &Run<'_>, item: &RunReport) -> RunFacts {
-    let figures = lens.model.metrics.iter().map(|rule| match figure(lens, run, rule) {
-        Figure::Value(value) => Some(value as f64),
-        Figure::Failed => Some(f64::INFINITY),
-        Figure::Absent(_) => None,
-    });
+    let figures = lens
+        .model
+        .metrics
+        .iter()
+        .map(|rule| match figure(lens, run, rule) {
+            Figure::Value(value) => Some(value as f64),
+            Figure::Failed => Some(f64::INFINITY),
+            Figure::Absent(_) => None,
+        });
     let windows = item.windows.iter().filter(|window| window.request == 1);
     let window = |window: &crate::report::RunWindowReport| {
         let own = window.stages.0.iter();
@@ -220,7 +225,10 @@ fn hosts(lens: &Lens<'_>) -> BTreeSet<String> {
     let manifests = lens.data.manifests.iter().filter_map(|manifest| {
         let boot = manifest.boot_id.as_ref();
         let boot = boot.map(|boot| format!("boot {boot}"));
-        let words: Vec<String> = [manifest.host.clone(), boot].into_iter().flatten().collect();
+        let words: Vec<String> = [manifest.host.clone(), boot]
+            .into_iter()
+            .flatten()
+            .collect();
         (!words.is_empty()).then(|| words.join(", "))
     });
     let mut hosts: BTreeSet<String> = manifests.collect();

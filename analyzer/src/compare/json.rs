@@ -110,7 +110,10 @@ fn metric(change: &MetricChange) -> Metric<'_> {
     let effect = &change.effect;
     let level = |(p50, p95): (Option<f64>, Option<f64>)| {
         let amount = |value: Option<f64>| in_unit(effect.unit, value?);
-        Level { p50: amount(p50), p95: amount(p95) }
+        Level {
+            p50: amount(p50),
+            p95: amount(p95),
+        }
     };
     Metric {
         name: &change.name,
@@ -150,7 +153,11 @@ fn residual(effect: &Effect) -> Residual {
             p: Some(precise(found.p)),
             reason: None,
         },
-        Err(undefined) => Residual { r: None, p: None, reason: Some(undefined.to_string()) },
+        Err(undefined) => Residual {
+            r: None,
+            p: None,
+            reason: Some(undefined.to_string()),
+        },
     }
 }
 

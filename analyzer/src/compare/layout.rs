@@ -44,7 +44,11 @@ fn arms(comparison: &Comparison) -> Section {
             arm.failed,
             arm.complete,
             arm.traced,
-            if versions.is_empty() { "version unknown".to_owned() } else { versions.join(", ") }
+            if versions.is_empty() {
+                "version unknown".to_owned()
+            } else {
+                versions.join(", ")
+            }
         )
     };
     let pairing = &comparison.pairing;
@@ -79,14 +83,22 @@ fn ends(figured: &Figured) -> String {
 }
 
 fn p_value(p: Option<f64>) -> String {
-    or_none(p, |p| if p < 0.0005 { "< 0.001".to_owned() } else { format!("{p:.3}") })
+    or_none(p, |p| {
+        if p < 0.0005 {
+            "< 0.001".to_owned()
+        } else {
+            format!("{p:.3}")
+        }
+    })
 }
 
 fn metrics(comparison: &Comparison) -> Section {
     let row = |metric: &MetricChange| {
         let effect = &metric.effect;
         let level = |value: Option<f64>| {
-            or_none(value.and_then(|value| in_unit(effect.unit, value)), |one| amount(one, Nanos(1)))
+            or_none(value.and_then(|value| in_unit(effect.unit, value)), |one| {
+                amount(one, Nanos(1))
+            })
         };
         vec![
             escape(&metric.name),
@@ -115,7 +127,9 @@ fn tails(comparison: &Comparison) -> Section {
     let row = |metric: &MetricChange| {
         let effect = &metric.effect;
         let level = |value: Option<f64>| {
-            or_none(value.and_then(|value| in_unit(effect.unit, value)), |one| amount(one, Nanos(1)))
+            or_none(value.and_then(|value| in_unit(effect.unit, value)), |one| {
+                amount(one, Nanos(1))
+            })
         };
         vec![
             escape(&metric.name),
@@ -156,18 +170,42 @@ fn window(window: &WindowChange) -> Section {
                 figure(&stage.shift),
                 ends(&stage.shift),
                 p_value(stage.p_holm),
-                if state.is_empty() { stage.shift.reason.clone().unwrap_or_default() } else { state },
+                if state.is_empty() {
+                    stage.shift.reason.clone().unwrap_or_default()
+                } else {
+                    state
+                },
             ]
         })
         .collect();
     let n = window.n_pairs.to_string();
     let reason = window.total.reason.clone().unwrap_or_default();
-    rows.push(vec!["total".to_owned(), n.clone(), n, figure(&window.total), ends(&window.total), NONE.to_owned(), reason]);
+    rows.push(vec![
+        "total".to_owned(),
+        n.clone(),
+        n,
+        figure(&window.total),
+        ends(&window.total),
+        NONE.to_owned(),
+        reason,
+    ]);
     Section {
-        title: format!("{}, candidate − control ({})", escape(&window.title), counted(window.n_pairs, "pair")),
+        title: format!(
+            "{}, candidate − control ({})",
+            escape(&window.title),
+            counted(window.n_pairs, "pair")
+        ),
         lines: Vec::new(),
         grid: Some(Grid {
-            head: cells(["stage", "in control", "in candidate", "shift", "95 % interval", "p (Holm)", ""]),
+            head: cells([
+                "stage",
+                "in control",
+                "in candidate",
+                "shift",
+                "95 % interval",
+                "p (Holm)",
+                "",
+            ]),
             rows,
         }),
         notes: Vec::new(),
@@ -210,7 +248,11 @@ fn controls(comparison: &Comparison) -> Section {
                 or_none(stage.margin, |one| amount(one, Nanos(1))),
                 figure(&stage.shift),
                 or_none(stage.shift.bounds, |ends| range(&stage.shift, ends)),
-                if stage.equivalent { "stayed".to_owned() } else { "UNPROVEN".to_owned() },
+                if stage.equivalent {
+                    "stayed".to_owned()
+                } else {
+                    "UNPROVEN".to_owned()
+                },
             ]
         })
         .collect();

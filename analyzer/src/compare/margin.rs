@@ -45,11 +45,16 @@ impl FromStr for Margin {
     type Err = MarginError;
 
     fn from_str(text: &str) -> Result<Self, MarginError> {
-        let refuse = || MarginError { text: text.to_owned() };
+        let refuse = || MarginError {
+            text: text.to_owned(),
+        };
         let units = UNITS.iter();
         let parsed = units.filter_map(|(name, unit, scale)| {
             let number: f64 = text.trim().strip_suffix(name)?.trim_end().parse().ok()?;
-            Some(Self { unit: *unit, value: number * scale })
+            Some(Self {
+                unit: *unit,
+                value: number * scale,
+            })
         });
         let mut sound = parsed.filter(|one| one.value.is_finite() && one.value >= 0.0);
         sound.next().ok_or_else(refuse)
@@ -59,7 +64,9 @@ impl FromStr for Margin {
 impl fmt::Display for Margin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let amount = in_unit(self.unit, self.value);
-        f.write_str(&numbers::or_none(amount, |one| numbers::amount(one, Nanos(1))))
+        f.write_str(&numbers::or_none(amount, |one| {
+            numbers::amount(one, Nanos(1))
+        }))
     }
 }
 

@@ -224,16 +224,25 @@ fn metrics(facts: &Facts, pairs: &[Pair]) -> Vec<MetricChange> {
             continue;
         }
         let lacks = |place: &usize| value(*place).is_none();
-        let runs = effect.missing.iter().flat_map(|pair| [pairs[*pair].control, pairs[*pair].candidate]);
+        let runs = effect
+            .missing
+            .iter()
+            .flat_map(|pair| [pairs[*pair].control, pairs[*pair].candidate]);
         changes.push(MetricChange {
             name: metric.name.clone(),
             within: metric.within.clone(),
             p_holm: None,
-            missing: runs.filter(lacks).map(|place| facts.runs[place].id.clone()).collect(),
+            missing: runs
+                .filter(lacks)
+                .map(|place| facts.runs[place].id.clone())
+                .collect(),
             effect,
         });
     }
-    let family: Vec<f64> = changes.iter().filter_map(|change| change.effect.p).collect();
+    let family: Vec<f64> = changes
+        .iter()
+        .filter_map(|change| change.effect.p)
+        .collect();
     let mut adjusted = holm(&family).into_iter();
     for change in &mut changes {
         if change.effect.p.is_some() {
@@ -245,9 +254,15 @@ fn metrics(facts: &Facts, pairs: &[Pair]) -> Vec<MetricChange> {
 
 fn arm(facts: &Facts, name: &str) -> Arm {
     let runs: Vec<&RunFacts> = facts.runs.iter().filter(|run| run.cohort == name).collect();
-    let failures = runs.iter().filter_map(|run| Some((run.id.clone(), run.failure.clone()?)));
+    let failures = runs
+        .iter()
+        .filter_map(|run| Some((run.id.clone(), run.failure.clone()?)));
     let failures: Vec<(String, String)> = failures.collect();
-    let count = |state: bool| runs.iter().filter(|run| run.complete == Some(state)).count();
+    let count = |state: bool| {
+        runs.iter()
+            .filter(|run| run.complete == Some(state))
+            .count()
+    };
     let incomplete = runs.iter().filter(|run| run.complete == Some(false));
     Arm {
         name: name.to_owned(),
@@ -264,7 +279,13 @@ fn arm(facts: &Facts, name: &str) -> Arm {
 }
 
 fn pairing_report(pairing: Pairing) -> PairingReport {
-    let first = |order: Order| pairing.pairs.iter().filter(|pair| pair.order == order).count();
+    let first = |order: Order| {
+        pairing
+            .pairs
+            .iter()
+            .filter(|pair| pair.order == order)
+            .count()
+    };
     PairingReport {
         by: pairing.by.name(),
         n: pairing.pairs.len(),
@@ -273,14 +294,21 @@ fn pairing_report(pairing: Pairing) -> PairingReport {
         unpaired: pairing
             .unpaired
             .into_iter()
-            .map(|one| UnpairedReport { run: one.run, reason: one.reason })
+            .map(|one| UnpairedReport {
+                run: one.run,
+                reason: one.reason,
+            })
             .collect(),
     }
 }
 
 /// What one more pair takes.
 fn pair_period(facts: &Facts, pairs: &[Pair]) -> Option<f64> {
-    let start = |pair: &Pair| facts.runs[pair.control].start.min(facts.runs[pair.candidate].start);
+    let start = |pair: &Pair| {
+        facts.runs[pair.control]
+            .start
+            .min(facts.runs[pair.candidate].start)
+    };
     let steps = pairs.windows(2);
     let steps: Vec<f64> = steps
         .map(|two| crate::units::difference(start(&two[1]), start(&two[0])).0 as f64)
@@ -293,4 +321,3 @@ fn pair_period(facts: &Facts, pairs: &[Pair]) -> Option<f64> {
 pub(crate) fn is_time(metric: &MetricChange) -> bool {
     metric.effect.unit == Unit::Ms
 }
-

@@ -137,7 +137,9 @@ pub enum Refusal {
         why: String,
     },
     /// Two sets that two models describe.
-    #[error("the sets are read by two models, {control} and {candidate}\nhint: name one with --model")]
+    #[error(
+        "the sets are read by two models, {control} and {candidate}\nhint: name one with --model"
+    )]
     TwoModels {
         /// Of the control.
         control: String,
@@ -198,7 +200,9 @@ pub fn pair(facts: &Facts, choice: &Choice) -> Result<Pairing, Refusal> {
     let (control, candidate) = arms(facts, choice)?;
     let of = |arm: &str| -> Vec<usize> {
         let runs = facts.runs.iter().enumerate();
-        runs.filter(|(_, run)| run.cohort == arm).map(|(place, _)| place).collect()
+        runs.filter(|(_, run)| run.cohort == arm)
+            .map(|(place, _)| place)
+            .collect()
     };
     let (controls, candidates) = (of(&control), of(&candidate));
     refuse_shared(facts, &controls, &candidates)?;
@@ -214,16 +218,29 @@ pub fn pair(facts: &Facts, choice: &Choice) -> Result<Pairing, Refusal> {
         PairBy::StartTime => by_start(facts, &controls, &candidates),
     };
     if pairs.is_empty() {
-        let reasons = unpaired.iter().take(NAMED_MAX).map(|one| format!("{}: {}", one.run, one.reason));
+        let reasons = unpaired
+            .iter()
+            .take(NAMED_MAX)
+            .map(|one| format!("{}: {}", one.run, one.reason));
         let why = reasons.collect::<Vec<_>>().join("; ");
-        return Err(Refusal::NoPartners { control, candidate, why });
+        return Err(Refusal::NoPartners {
+            control,
+            candidate,
+            why,
+        });
     }
     let start = |pair: &Pair| {
         let (a, b) = (&facts.runs[pair.control], &facts.runs[pair.candidate]);
         (a.start.min(b.start), pair.control)
     };
     pairs.sort_by_key(start);
-    Ok(Pairing { control, candidate, by, pairs, unpaired })
+    Ok(Pairing {
+        control,
+        candidate,
+        by,
+        pairs,
+        unpaired,
+    })
 }
 
 fn arms(facts: &Facts, choice: &Choice) -> Result<(String, String), Refusal> {
@@ -232,15 +249,28 @@ fn arms(facts: &Facts, choice: &Choice) -> Result<(String, String), Refusal> {
         return Err(Refusal::NoRuns);
     }
     let known = |arm: &String| {
-        let unknown = || Refusal::UnknownArm { arm: arm.clone(), arms: names.clone() };
-        facts.cohorts.contains(arm).then(|| arm.clone()).ok_or_else(unknown)
+        let unknown = || Refusal::UnknownArm {
+            arm: arm.clone(),
+            arms: names.clone(),
+        };
+        facts
+            .cohorts
+            .contains(arm)
+            .then(|| arm.clone())
+            .ok_or_else(unknown)
     };
     let other = |arm: &String| {
         let others: Vec<&String> = facts.cohorts.iter().filter(|one| *one != arm).collect();
         match others.as_slice() {
             [only] => Ok((*only).clone()),
-            [] => Err(Refusal::OneArm { arm: arm.clone(), n: facts.runs.len() }),
-            _ => Err(Refusal::ManyArms { n: facts.cohorts.len(), arms: names.clone() }),
+            [] => Err(Refusal::OneArm {
+                arm: arm.clone(),
+                n: facts.runs.len(),
+            }),
+            _ => Err(Refusal::ManyArms {
+                n: facts.cohorts.len(),
+                arms: names.clone(),
+            }),
         }
     };
     let (control, candidate) = match (&choice.control, &choice.candidate) {
@@ -278,7 +308,10 @@ fn refuse_pooled(facts: &Facts, arms: [(&String, &Vec<usize>); 2]) -> Result<(),
     let join = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join("; ");
     if facts.hosts.len() > 1 {
         let hosts = join(facts.hosts.iter().map(String::as_str).collect());
-        return Err(Refusal::PooledHosts { n: facts.hosts.len(), hosts });
+        return Err(Refusal::PooledHosts {
+            n: facts.hosts.len(),
+            hosts,
+        });
     }
     for (arm, places) in arms {
         let runs = || places.iter().map(|place| &facts.runs[*place]);
@@ -290,13 +323,19 @@ fn refuse_pooled(facts: &Facts, arms: [(&String, &Vec<usize>); 2]) -> Result<(),
         }
         if let Some(versions) = by_service.into_values().find(|versions| versions.len() > 1) {
             let versions = join(versions);
-            return Err(Refusal::MixedVersions { arm: arm.clone(), versions });
+            return Err(Refusal::MixedVersions {
+                arm: arm.clone(),
+                versions,
+            });
         }
         // Two arms may differ in their scenario; that is then what is compared.
         let scenarios: BTreeSet<&str> = runs().filter_map(|run| run.scenario.as_deref()).collect();
         if scenarios.len() > 1 {
             let scenarios = join(scenarios);
-            return Err(Refusal::MixedScenarios { arm: arm.clone(), scenarios });
+            return Err(Refusal::MixedScenarios {
+                arm: arm.clone(),
+                scenarios,
+            });
         }
     }
     Ok(())
@@ -328,7 +367,11 @@ fn by_attribute(
                 continue;
             };
             let halves = halves.entry(pair).or_default();
-            let own = if is_control { &mut halves.0 } else { &mut halves.1 };
+            let own = if is_control {
+                &mut halves.0
+            } else {
+                &mut halves.1
+            };
             own.push(*place);
         }
     }
@@ -337,7 +380,11 @@ fn by_attribute(
         let reason = match (control.as_slice(), candidate.as_slice()) {
             ([control], [candidate]) => {
                 let order = order(facts, *control, *candidate);
-                pairs.push(Pair { control: *control, candidate: *candidate, order });
+                pairs.push(Pair {
+                    control: *control,
+                    candidate: *candidate,
+                    order,
+                });
                 continue;
             }
             ([], _) => format!("pair {pair} has no run of the control"),
@@ -357,11 +404,7 @@ fn by_attribute(
 
 /// Neighbours of different arms are a pair; a run whose successor is of its own
 /// arm has lost its partner.
-fn by_start(
-    facts: &Facts,
-    controls: &[usize],
-    candidates: &[usize],
-) -> (Vec<Pair>, Vec<Unpaired>) {
+fn by_start(facts: &Facts, controls: &[usize], candidates: &[usize]) -> (Vec<Pair>, Vec<Unpaired>) {
     let mut all: Vec<(usize, bool)> = controls.iter().map(|place| (*place, true)).collect();
     all.extend(candidates.iter().map(|place| (*place, false)));
     all.sort_by_key(|(place, _)| (facts.runs[*place].start, *place));
@@ -370,15 +413,32 @@ fn by_start(
     while let [(first, is_control), after @ ..] = rest {
         let partner = after.first().filter(|(_, other)| other != is_control);
         let Some((second, _)) = partner else {
-            let next = after.first().map_or("no run follows it", |_| "the next run is of its own arm");
+            let next = after
+                .first()
+                .map_or("no run follows it", |_| "the next run is of its own arm");
             let run = facts.runs[*first].id.clone();
-            unpaired.push(Unpaired { run, reason: next.to_owned() });
+            unpaired.push(Unpaired {
+                run,
+                reason: next.to_owned(),
+            });
             rest = after;
             continue;
         };
-        let (control, candidate) = if *is_control { (*first, *second) } else { (*second, *first) };
-        let order = if *is_control { Order::ControlFirst } else { Order::CandidateFirst };
-        pairs.push(Pair { control, candidate, order });
+        let (control, candidate) = if *is_control {
+            (*first, *second)
+        } else {
+            (*second, *first)
+        };
+        let order = if *is_control {
+            Order::ControlFirst
+        } else {
+            Order::CandidateFirst
+        };
+        pairs.push(Pair {
+            control,
+            candidate,
+            order,
+        });
         rest = &after[1..];
     }
     (pairs, unpaired)

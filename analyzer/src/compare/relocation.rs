@@ -61,7 +61,11 @@ fn relocation(
     let (low, high) = stayed.interval?;
     let holds = |value: f64| low <= value && value <= high;
     let reached = shift * REACHED;
-    let beyond = if reached < 0.0 { low > reached } else { high < reached };
+    let beyond = if reached < 0.0 {
+        low > reached
+    } else {
+        high < reached
+    };
     (holds(0.0) && beyond).then(|| Relocation {
         part: part.to_owned(),
         whole: whole.to_owned(),

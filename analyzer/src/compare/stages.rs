@@ -1,6 +1,7 @@
 //! How the stages of a window changed, pair by pair.
 //!
-//! A stage that one run of a pair lacks counts as 0 there; one that no run of an
+//! A stage that one run of a pair lacks, or that took no time in it, counts as 0
+//! there; one that no run of an
 //! arm has is added or removed, shown with its median and kept out of the
 //! family. The p-values of all stages of all windows are adjusted together
 //! (Holm), for nobody declared beforehand which stage matters.
@@ -80,25 +81,34 @@ impl StageChange {
 #[must_use]
 pub fn windows(facts: &Facts, pairs: &[Pair]) -> Vec<WindowChange> {
     let changes = facts.windows.iter();
-    let mut changes: Vec<WindowChange> =
-        changes.filter_map(|rule| window(facts, pairs, rule)).collect();
+    let mut changes: Vec<WindowChange> = changes
+        .filter_map(|rule| window(facts, pairs, rule))
+        .collect();
     adjust(&mut changes);
     changes
 }
 
 fn window(facts: &Facts, pairs: &[Pair], rule: &WindowName) -> Option<WindowChange> {
     let of = |place: usize| whole(&facts.runs[place]).find(|window| window.name == rule.name);
-    let both = pairs.iter().filter_map(|pair| Some((of(pair.control)?, of(pair.candidate)?)));
+    let both = pairs
+        .iter()
+        .filter_map(|pair| Some((of(pair.control)?, of(pair.candidate)?)));
     let both: Vec<(&WindowFacts, &WindowFacts)> = both.collect();
     if both.is_empty() {
         return None;
     }
     let totals: Vec<f64> = both.iter().map(|(a, b)| b.total - a.total).collect();
     let names = stage_names(&both);
-    let coarse = |shift: Figured| Figured { quantum: rule.quantum, ..shift };
+    let coarse = |shift: Figured| Figured {
+        quantum: rule.quantum,
+        ..shift
+    };
     let stage = |name: &&str| {
         let found = stage(&both, name);
-        StageChange { shift: coarse(found.shift), ..found }
+        StageChange {
+            shift: coarse(found.shift),
+            ..found
+        }
     };
     Some(WindowChange {
         name: rule.name.clone(),
@@ -108,7 +118,12 @@ fn window(facts: &Facts, pairs: &[Pair], rule: &WindowName) -> Option<WindowChan
         stages: match names.as_slice() {
             // A window without stages is all rest.
             [_] => Vec::new(),
-            names => names.iter().map(stage).collect(),
+            names => {
+                let stages = names.iter().map(stage);
+                stages
+                    .filter(|stage| stage.n_control + stage.n_candidate > 0)
+                    .collect()
+            }
         },
     })
 }
@@ -122,7 +137,9 @@ fn whole(run: &RunFacts) -> impl Iterator<Item = &WindowFacts> {
 /// Names by first appearance, the rest of the window last.
 fn stage_names<'f>(both: &[(&'f WindowFacts, &'f WindowFacts)]) -> Vec<&'f str> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    let windows = both.iter().flat_map(|(control, candidate)| [control, candidate]);
+    let windows = both
+        .iter()
+        .flat_map(|(control, candidate)| [control, candidate]);
     for (name, _) in windows.flat_map(|window| &window.stages) {
         let next = places.len();
         places.entry(name).or_insert(next);
@@ -137,7 +154,11 @@ fn stage_names<'f>(both: &[(&'f WindowFacts, &'f WindowFacts)]) -> Vec<&'f str> 
 fn stage(both: &[(&WindowFacts, &WindowFacts)], name: &str) -> StageChange {
     let time = |window: &WindowFacts| {
         let mut stages = window.stages.iter();
-        stages.find(|(stage, _)| stage == name).map(|(_, time)| *time)
+        let found = stages
+            .find(|(stage, _)| stage == name)
+            .map(|(_, time)| *time);
+        // A stage that the model names and the run lacks stands there with no time.
+        found.filter(|time| *time != 0.0 || name == UNATTRIBUTED)
     };
     let controls: Vec<Option<f64>> = both.iter().map(|(control, _)| time(control)).collect();
     let candidates: Vec<Option<f64>> = both.iter().map(|(_, candidate)| time(candidate)).collect();
@@ -149,17 +170,35 @@ fn stage(both: &[(&WindowFacts, &WindowFacts)], name: &str) -> StageChange {
         _ => Presence::Both,
     };
     let pairs = controls.iter().zip(&candidates);
-    let differences: Vec<f64> =
-        pairs.map(|(a, b)| b.unwrap_or(0.0) - a.unwrap_or(0.0)).collect();
+    let differences: Vec<f64> = pairs
+        .map(|(a, b)| b.unwrap_or(0.0) - a.unwrap_or(0.0))
+        .collect();
     let p = (presence == Presence::Both).then(|| p_value(&differences));
     let mut shift = shift(Unit::Ms, &differences);
     if presence != Presence::Both {
-        let present: Vec<f64> = controls.iter().chain(&candidates).flatten().copied().collect();
-        let sign = if presence == Presence::Added { 1.0 } else { -1.0 };
+        let present: Vec<f64> = controls
+            .iter()
+            .chain(&candidates)
+            .flatten()
+            .copied()
+            .collect();
+        let sign = if presence == Presence::Added {
+            1.0
+        } else {
+            -1.0
+        };
         shift = Figured::absent(Unit::Ms, "one arm does not have it; its median".to_owned());
         shift.estimate = median(&present).map(|time| sign * time);
     }
-    StageChange { name: name.to_owned(), presence, n_control, n_candidate, shift, p, p_holm: None }
+    StageChange {
+        name: name.to_owned(),
+        presence,
+        n_control,
+        n_candidate,
+        shift,
+        p,
+        p_holm: None,
+    }
 }
 
 /// Adjusts the p-values of all stages together.

@@ -29,10 +29,17 @@ pub(super) fn caveats(comparison: &Comparison) -> Vec<Remark> {
     let mut said = Vec::new();
     if pairing.n < SHIFT_NEEDS {
         let n = counted(pairing.n, "pair");
-        said.push(remark("few_pairs", format!("{n}: an interval needs {SHIFT_NEEDS}, so nothing is decided")));
+        said.push(remark(
+            "few_pairs",
+            format!("{n}: an interval needs {SHIFT_NEEDS}, so nothing is decided"),
+        ));
     }
-    if comparison.one_order() {
-        let first = if pairing.candidate_first == 0 { "control" } else { "candidate" };
+    if comparison.one_order() && pairing.n > 1 {
+        let first = if pairing.candidate_first == 0 {
+            "control"
+        } else {
+            "candidate"
+        };
         said.push(remark(
             "one_order",
             format!("in all {} the {first} ran first: what its slot is worth cannot be told from the change", counted(pairing.n, "pair")),
@@ -40,14 +47,26 @@ pub(super) fn caveats(comparison: &Comparison) -> Vec<Remark> {
     }
     if !pairing.unpaired.is_empty() {
         let runs = pairing.unpaired.iter().take(NAMED_MAX);
-        let runs: Vec<String> = runs.map(|one| format!("{} ({})", escape(&one.run), escape(&one.reason))).collect();
+        let runs: Vec<String> = runs
+            .map(|one| format!("{} ({})", escape(&one.run), escape(&one.reason)))
+            .collect();
         let n = counted(pairing.unpaired.len(), "run");
-        said.push(remark("unpaired", format!("{n} without a partner, in no difference: {}", runs.join(", "))));
+        said.push(remark(
+            "unpaired",
+            format!(
+                "{n} without a partner, in no difference: {}",
+                runs.join(", ")
+            ),
+        ));
     }
     for metric in &comparison.metrics {
         said.extend(of_metric(metric));
     }
-    for stage in comparison.control_stages.iter().filter(|stage| !stage.equivalent) {
+    for stage in comparison
+        .control_stages
+        .iter()
+        .filter(|stage| !stage.equivalent)
+    {
         let name = escape(&stage.name);
         let margin = or_none(stage.margin, |one| signed_amount(one, Nanos(1)));
         said.push(remark(
@@ -71,9 +90,17 @@ fn of_metric(metric: &MetricChange) -> Vec<Remark> {
         ));
     }
     if !metric.missing.is_empty() {
-        let runs: Vec<String> = metric.missing.iter().take(NAMED_MAX).map(|run| escape(run)).collect();
+        let runs: Vec<String> = metric
+            .missing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|run| escape(run))
+            .collect();
         let n = counted(metric.missing.len(), "run");
-        said.push(remark("missing_values", format!("`{name}` cannot be had from {n}: {}", runs.join(", "))));
+        said.push(remark(
+            "missing_values",
+            format!("`{name}` cannot be had from {n}: {}", runs.join(", ")),
+        ));
     }
     if effect.failed_candidates + effect.failed_controls > 0 {
         said.push(remark(
@@ -82,10 +109,24 @@ fn of_metric(metric: &MetricChange) -> Vec<Remark> {
         ));
     }
     if effect.order.excludes_zero() {
-        said.push(remark("order_effect", format!("`{name}`: the order within a pair is worth {} each way ({})", figure(&effect.order), interval(&effect.order))));
+        said.push(remark(
+            "order_effect",
+            format!(
+                "`{name}`: the order within a pair is worth {} each way ({})",
+                figure(&effect.order),
+                interval(&effect.order)
+            ),
+        ));
     }
     if effect.drift.excludes_zero() {
-        said.push(remark("drift", format!("`{name}`: the difference drifted by {} over the experiment ({})", figure(&effect.drift), interval(&effect.drift))));
+        said.push(remark(
+            "drift",
+            format!(
+                "`{name}`: the difference drifted by {} over the experiment ({})",
+                figure(&effect.drift),
+                interval(&effect.drift)
+            ),
+        ));
     }
     said
 }
@@ -105,7 +146,13 @@ pub(super) fn findings(comparison: &Comparison) -> Vec<Remark> {
         let part = or_none(one.part_shift, |shift| signed_amount(shift, Nanos(1)));
         said.push(remark(
             "relocation",
-            format!("relocation, no gain: `{}` moved by {part}, but `{}`, which holds it, by {} ({})", escape(&one.part), escape(&one.whole), figure(&one.whole_shift), interval(&one.whole_shift)),
+            format!(
+                "relocation, no gain: `{}` moved by {part}, but `{}`, which holds it, by {} ({})",
+                escape(&one.part),
+                escape(&one.whole),
+                figure(&one.whole_shift),
+                interval(&one.whole_shift)
+            ),
         ));
     }
     said.extend(comparison.windows.iter().flat_map(added));
@@ -126,7 +173,15 @@ fn moved(metric: &MetricChange) -> Option<Remark> {
             (false, false) => "less",
         };
         let n = counted(effect.differences.len(), "pair");
-        remark("moved", format!("`{}`: {how}, {} ({}, {n})", escape(&metric.name), figure(shift), interval(shift)))
+        remark(
+            "moved",
+            format!(
+                "`{}`: {how}, {} ({}, {n})",
+                escape(&metric.name),
+                figure(shift),
+                interval(shift)
+            ),
+        )
     })
 }
 
@@ -138,20 +193,32 @@ fn undecided(comparison: &Comparison) -> Option<Remark> {
         .filter(|metric| !metric.effect.shift.excludes_zero())
         .map(|metric| format!("`{}`", escape(&metric.name)))
         .collect();
-    let tails = comparison.metrics.iter().any(|metric| metric.effect.p95.interval.is_none());
+    let tails = comparison
+        .metrics
+        .iter()
+        .any(|metric| metric.effect.p95.interval.is_none());
     let p95 = tails.then(|| {
         let (two, one) = (needs(0.95, Tail::TwoAndAHalf), needs(0.95, Tail::Five));
         format!("how P95 changed (an interval needs {two} pairs, a one-sided bound {one})")
     });
-    let shifts = (!open.is_empty()).then(|| format!("in which direction {} moved", open.join(", ")));
+    let shifts =
+        (!open.is_empty()).then(|| format!("in which direction {} moved", open.join(", ")));
     let parts: Vec<String> = shifts.into_iter().chain(p95).collect();
     let n = counted(n, "pair");
-    (!parts.is_empty()).then(|| remark("undecided", format!("{n} cannot decide {}", parts.join(", nor "))))
+    (!parts.is_empty()).then(|| {
+        remark(
+            "undecided",
+            format!("{n} cannot decide {}", parts.join(", nor ")),
+        )
+    })
 }
 
 /// The stages that carry the shift of their window, and the sentence.
 fn carried(window: &WindowChange) -> Option<(Vec<String>, Remark)> {
-    let total = window.total.estimate.filter(|_| window.total.excludes_zero())?;
+    let total = window
+        .total
+        .estimate
+        .filter(|_| window.total.excludes_zero())?;
     let share = |stage: &&StageChange| {
         let shift = stage.shift.estimate.unwrap_or(0.0);
         stage.shift.excludes_zero() && shift / total >= CARRIES
@@ -160,17 +227,31 @@ fn carried(window: &WindowChange) -> Option<(Vec<String>, Remark)> {
     let size = |stage: &StageChange| stage.shift.estimate.map_or(0.0, f64::abs);
     carriers.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let (first, _) = carriers.split_first()?;
-    let least = carriers.iter().filter_map(|stage| stage.p_holm).fold(first.p_holm.unwrap_or(1.0), f64::min);
+    let least = carriers
+        .iter()
+        .filter_map(|stage| stage.p_holm)
+        .fold(first.p_holm.unwrap_or(1.0), f64::min);
     let named = carriers.iter().take(NAMED_MAX);
     let named: Vec<String> = named
         .map(|stage| format!("`{}` {}", escape(&stage.name), figure(&stage.shift)))
         .collect();
     let proof = if carriers.iter().all(|stage| stage.moved()) {
-        format!("each beyond {:.0} % after Holm's correction for all stages", LEVEL * 100.0)
+        format!(
+            "each beyond {:.0} % after Holm's correction for all stages",
+            LEVEL * 100.0
+        )
     } else {
-        format!("among all stages {} do not prove each by itself: least p after Holm's correction {least:.3}", counted(window.n_pairs, "pair"))
+        format!(
+            "among all stages {} do not prove each by itself: least p after Holm's correction {least:.3}",
+            counted(window.n_pairs, "pair")
+        )
     };
-    let said = format!("`{}` {} is carried by {}; {proof}", escape(&window.name), figure(&window.total), named.join(", "));
+    let said = format!(
+        "`{}` {} is carried by {}; {proof}",
+        escape(&window.name),
+        figure(&window.total),
+        named.join(", ")
+    );
     Some((named, remark("carried_by", said)))
 }
 
@@ -183,7 +264,14 @@ fn added(window: &WindowChange) -> Vec<Remark> {
         };
         let length = stage.shift.estimate.map(f64::abs).map(Nanos::rounded);
         let length = or_none(length, |length| time(length, Nanos(1)));
-        Some(remark(code, format!("`{}` of `{}` is in the {arm} only, median {length}", escape(&stage.name), escape(&window.name))))
+        Some(remark(
+            code,
+            format!(
+                "`{}` of `{}` is in the {arm} only, median {length}",
+                escape(&stage.name),
+                escape(&window.name)
+            ),
+        ))
     });
     stages.collect()
 }
@@ -192,15 +280,25 @@ fn failures(comparison: &Comparison) -> Option<Remark> {
     let (a, b) = (&comparison.control, &comparison.candidate);
     (a.failed + b.failed > 0).then(|| {
         let first = a.failures.iter().chain(&b.failures).next();
-        let first = first.map_or_else(String::new, |(run, why)| format!("; first: {} ({})", escape(run), escape(why)));
-        remark("failures", format!("failed runs: {}/{} of the control, {}/{} of the candidate{first}", a.failed, a.runs, b.failed, b.runs))
+        let first = first.map_or_else(String::new, |(run, why)| {
+            format!("; first: {} ({})", escape(run), escape(why))
+        });
+        remark(
+            "failures",
+            format!(
+                "failed runs: {}/{} of the control, {}/{} of the candidate{first}",
+                a.failed, a.runs, b.failed, b.runs
+            ),
+        )
     })
 }
 
 /// The figure with its sign.
 #[must_use]
 pub(crate) fn figure(figured: &Figured) -> String {
-    let amount: Option<Amount> = figured.estimate.and_then(|value| in_unit(figured.unit, value));
+    let amount: Option<Amount> = figured
+        .estimate
+        .and_then(|value| in_unit(figured.unit, value));
     or_none(amount, |amount| signed_amount(amount, figured.quantum))
 }
 
@@ -225,7 +323,10 @@ fn bounds(figured: &Figured) -> String {
 pub(crate) fn range(figured: &Figured, (low, high): (f64, f64)) -> String {
     let end = |value: f64| {
         let amount = in_unit(figured.unit, value);
-        amount.map_or_else(|| "beyond measure".to_owned(), |one| signed_amount(one, figured.quantum))
+        amount.map_or_else(
+            || "beyond measure".to_owned(),
+            |one| signed_amount(one, figured.quantum),
+        )
     };
     format!("{} … {}", end(low), end(high))
 }

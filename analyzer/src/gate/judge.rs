@@ -126,7 +126,11 @@ pub fn judge(
     });
     let gates: Vec<GateReport> = gates.collect::<Result<_, _>>()?;
     let verdict = gates.iter().map(|gate| gate.verdict).max();
-    Ok(Judgement { verdict: verdict.unwrap_or(Verdict::Inconclusive), gates, placebo_mismatch })
+    Ok(Judgement {
+        verdict: verdict.unwrap_or(Verdict::Inconclusive),
+        gates,
+        placebo_mismatch,
+    })
 }
 
 fn figure_gate(
@@ -152,12 +156,18 @@ fn figure_gate(
         Statistic::P95 => &effect.p95,
     };
     let estimate = figured.as_estimate();
-    let by_interval = estimate.map_or(Verdict::Inconclusive, |one| decide(gate.kind, margin.value, &one));
-    let placebo_effect = placebo.and_then(|one| one.effect(&gate.metric, statistic, effect.unit));
+    let by_interval = estimate.map_or(Verdict::Inconclusive, |one| {
+        decide(gate.kind, margin.value, &one)
+    });
+    let placebo_effect = placebo.and_then(|one| one.effect(&gate.metric, effect.unit));
     let mut reasons = vec![by_words(gate.kind, margin, figured, by_interval)];
     let against = blockers(policy, gate, comparison, metric);
     let placebo_against = against_placebo(gate.kind, margin, placebo_effect);
-    let verdict = if against.is_empty() && placebo_against.is_none() { by_interval } else { Verdict::Inconclusive };
+    let verdict = if against.is_empty() && placebo_against.is_none() {
+        by_interval
+    } else {
+        Verdict::Inconclusive
+    };
     reasons.extend(against);
     reasons.extend(placebo_against);
     let error = estimate.and_then(|one| standard_error(&one));
@@ -172,7 +182,19 @@ fn figure_gate(
         verdict,
         reasons,
         n: effect.differences.len(),
-        pairs_needed: needed(gate.kind, statistic, margin.value, effect.differences.len(), figured, error),
+        // Where the interval has decided, more pairs would change nothing.
+        pairs_needed: if by_interval == Verdict::Inconclusive {
+            needed(
+                gate.kind,
+                statistic,
+                margin.value,
+                effect.differences.len(),
+                figured,
+                error,
+            )
+        } else {
+            PairsNeeded::default()
+        },
         minimum_detectable: amount(error.map(|error| detectable(error, tail, Power::Eighty))),
         placebo_effect: amount(placebo_effect),
         old_style: old::judge(gate.kind, statistic, margin.value, effect),
@@ -197,17 +219,31 @@ fn by_words(kind: Kind, margin: Margin, figured: &Figured, verdict: Verdict) -> 
         Kind::Superiority => (figured.interval, "95 % interval"),
         Kind::NonInferiority | Kind::EveryRun => (figured.bounds, "one-sided 95 % bounds"),
     };
-    let sign = if kind == Kind::Superiority { "−" } else { "+" };
+    let sign = if kind == Kind::Superiority {
+        "−"
+    } else {
+        "+"
+    };
     let Some(ends) = ends else {
         let why = figured.reason.clone().unwrap_or_default();
-        return Remark { code: "no_interval", text: format!("{}: {why}", figure(figured)) };
+        return Remark {
+            code: "no_interval",
+            text: format!("{}: {why}", figure(figured)),
+        };
     };
     let (code, how) = match verdict {
         Verdict::Pass => ("beyond", "wholly on the good side of"),
         Verdict::Fail => ("short", "wholly on the bad side of"),
         Verdict::Inconclusive => ("crosses", "on both sides of"),
     };
-    Remark { code, text: format!("{}, {name} {}: {how} {sign}{margin}", figure(figured), range(figured, ends)) }
+    Remark {
+        code,
+        text: format!(
+            "{}, {name} {}: {how} {sign}{margin}",
+            figure(figured),
+            range(figured, ends)
+        ),
+    }
 }
 
 /// Everything but the placebo that forbids a verdict.
@@ -223,25 +259,67 @@ fn blockers(
     if let Some(declared) = policy.pairs
         && declared != n
     {
-        say("not_declared", format!("{declared} pairs were declared and there are {n}: a verdict is taken once, at the declared number"));
+        say(
+            "not_declared",
+            format!(
+                "{declared} pairs were declared and there are {n}: a verdict is taken once, at the declared number"
+            ),
+        );
     }
     if comparison.one_order() {
-        say("one_order", "every pair ran in the same order: its slot cannot be told from the change".to_owned());
+        say(
+            "one_order",
+            "every pair ran in the same order: its slot cannot be told from the change".to_owned(),
+        );
     }
-    for stage in comparison.control_stages.iter().filter(|stage| !stage.equivalent) {
-        say("unproven", format!("UNPROVEN: `{}`, which the change cannot touch, is not shown to have stayed", escape(&stage.name)));
+    for stage in comparison
+        .control_stages
+        .iter()
+        .filter(|stage| !stage.equivalent)
+    {
+        say(
+            "unproven",
+            format!(
+                "UNPROVEN: `{}`, which the change cannot touch, is not shown to have stayed",
+                escape(&stage.name)
+            ),
+        );
     }
     if metric.autocorrelated() {
-        say("autocorrelated", "neighbouring pairs are alike beyond order and drift: the interval is too short".to_owned());
+        say(
+            "autocorrelated",
+            "neighbouring pairs are alike beyond order and drift: the interval is too short"
+                .to_owned(),
+        );
     }
     let missing = metric.effect.missing.len();
     if missing as f64 > MISSING_MAX * n as f64 {
-        let runs: Vec<String> = metric.missing.iter().take(NAMED_MAX).map(|run| escape(run)).collect();
-        say("missing_values", format!("{} of {n} lack `{}`: {}", counted(missing, "pair"), escape(&gate.metric), runs.join(", ")));
+        let runs: Vec<String> = metric
+            .missing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|run| escape(run))
+            .collect();
+        say(
+            "missing_values",
+            format!(
+                "{} of {n} lack `{}`: {}",
+                counted(missing, "pair"),
+                escape(&gate.metric),
+                runs.join(", ")
+            ),
+        );
     }
     let lost = comparison.pairing.unpaired.len();
     if lost as f64 > MISSING_MAX * (2 * n) as f64 {
-        say("unpaired", format!("{} without a partner beside {}", counted(lost, "run"), counted(n, "pair")));
+        say(
+            "unpaired",
+            format!(
+                "{} without a partner beside {}",
+                counted(lost, "run"),
+                counted(n, "pair")
+            ),
+        );
     }
     said
 }
@@ -277,11 +355,17 @@ fn needed(
     // Without any interval all that is known is how many pairs give one.
     let (Some(error), Some(value)) = (error, figured.estimate) else {
         let more = (n < least).then_some(least);
-        return PairsNeeded { power_80: more, power_95: more };
+        return PairsNeeded {
+            power_80: more,
+            power_95: more,
+        };
     };
     let distance = value - limit(kind, margin);
     let pairs = |power| pairs_needed(n, error, distance, tail, power).map(|pairs| pairs.max(least));
-    PairsNeeded { power_80: pairs(Power::Eighty), power_95: pairs(Power::NinetyFive) }
+    PairsNeeded {
+        power_80: pairs(Power::Eighty),
+        power_95: pairs(Power::NinetyFive),
+    }
 }
 
 /// N/N claims, over all runs of both arms.
@@ -300,7 +384,10 @@ fn every_run(gate: &Gate, comparison: &Comparison) -> GateReport {
         kind: gate.kind,
         margin: None,
         verdict,
-        reasons: vec![Remark { code: "every_run", text }],
+        reasons: vec![Remark {
+            code: "every_run",
+            text,
+        }],
         n,
         figure: None,
         pairs_needed: PairsNeeded::default(),
@@ -324,7 +411,10 @@ fn chains(arms: &[&Arm; 2]) -> (Verdict, String) {
         let names = named(arms.iter().flat_map(|arm| &arm.incomplete));
         (Verdict::Fail, format!("{text}; incomplete: {names}"))
     } else if complete < runs {
-        (Verdict::Inconclusive, format!("{text}; the others wrote no trace"))
+        (
+            Verdict::Inconclusive,
+            format!("{text}; the others wrote no trace"),
+        )
     } else {
         (Verdict::Pass, text)
     }
@@ -344,14 +434,22 @@ fn succeeded(arms: &[&Arm; 2], n: usize) -> (Verdict, String) {
 fn leftovers(arms: &[&Arm; 2], n: usize) -> (Verdict, String) {
     let watched: usize = arms.iter().map(|arm| arm.watched).sum();
     let all: Vec<&(String, String)> = arms.iter().flat_map(|arm| &arm.failures).collect();
-    let (left, other): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, why)| why.starts_with(LEFTOVERS));
+    let (left, other): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, why)| why.starts_with(LEFTOVERS));
     if !left.is_empty() {
         let names = named(left.iter().map(|(run, _)| run));
-        return (Verdict::Fail, format!("processes outlived {}/{n} runs: {names}", left.len()));
+        return (
+            Verdict::Fail,
+            format!("processes outlived {}/{n} runs: {names}", left.len()),
+        );
     }
     if watched < n || !other.is_empty() {
         let known = watched.saturating_sub(other.len());
-        return (Verdict::Inconclusive, format!("nothing left behind in {known}/{n}; of the others it is not recorded"));
+        return (
+            Verdict::Inconclusive,
+            format!("nothing left behind in {known}/{n}; of the others it is not recorded"),
+        );
     }
     (Verdict::Pass, format!("nothing left behind in {n}/{n}"))
 }

@@ -71,7 +71,10 @@ impl Serialize for Judged<'_> {
                 schema: super::policy::SCHEMA,
                 pairs: self.policy.pairs,
                 control_stages: controls
-                    .map(|one| EffectiveControl { name: &one.name, margin: one.margin.to_string() })
+                    .map(|one| EffectiveControl {
+                        name: &one.name,
+                        margin: one.margin.to_string(),
+                    })
                     .collect(),
                 gates: gates.map(effective).collect(),
             },
@@ -97,7 +100,13 @@ fn effective(gate: &Gate) -> EffectiveGate<'_> {
 /// Lays out a judgement: verdicts, why, what it would take, the policy.
 #[must_use]
 pub fn sections(judged: &Judged<'_>) -> Vec<Section> {
-    let mut all = vec![verdicts(judged), reasons(judged), power(judged), old(judged), policy(judged)];
+    let mut all = vec![
+        verdicts(judged),
+        reasons(judged),
+        power(judged),
+        old(judged),
+        policy(judged),
+    ];
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
     all
 }
@@ -108,8 +117,19 @@ fn grid<const N: usize>(head: [&str; N], rows: Vec<Vec<String>>) -> Option<Grid>
 }
 
 fn verdicts(judged: &Judged<'_>) -> Section {
-    let count = |verdict: Verdict| judged.judgement.gates.iter().filter(|gate| gate.verdict == verdict).count();
-    let lines = judged.judgement.gates.iter().map(|gate| format!("{}  {}", gate.verdict.word(), escape(&gate.name)));
+    let count = |verdict: Verdict| {
+        judged
+            .judgement
+            .gates
+            .iter()
+            .filter(|gate| gate.verdict == verdict)
+            .count()
+    };
+    let lines = judged
+        .judgement
+        .gates
+        .iter()
+        .map(|gate| format!("{}  {}", gate.verdict.word(), escape(&gate.name)));
     Section {
         title: format!(
             "{}: {} pass, {} inconclusive, {} fail",
@@ -127,16 +147,26 @@ fn reasons(judged: &Judged<'_>) -> Section {
     let of = |gate: &GateReport| {
         let name = escape(&gate.name);
         let reasons = gate.reasons.iter();
-        reasons.map(move |reason| format!("{name}: {}", reason.text)).collect::<Vec<_>>()
+        reasons
+            .map(move |reason| format!("{name}: {}", reason.text))
+            .collect::<Vec<_>>()
     };
     let mut lines: Vec<String> = judged.judgement.gates.iter().flat_map(of).collect();
     if judged.policy.pairs.is_none() {
         lines.push("the policy declares no number of pairs: looking again after more of them raises the rate of false PASS (`pairs = N` forbids it)".to_owned());
     }
     lines.extend(judged.judgement.placebo_mismatch.clone());
-    let relocations = judged.comparison.findings.iter().filter(|one| one.code == "relocation");
+    let relocations = judged
+        .comparison
+        .findings
+        .iter()
+        .filter(|one| one.code == "relocation");
     lines.extend(relocations.map(|one| one.text.clone()));
-    Section { title: "Why".to_owned(), lines, ..Section::default() }
+    Section {
+        title: "Why".to_owned(),
+        lines,
+        ..Section::default()
+    }
 }
 
 fn power(judged: &Judged<'_>) -> Section {
@@ -148,15 +178,38 @@ fn power(judged: &Judged<'_>) -> Section {
             gate.n.to_string(),
             or_none(gate.minimum_detectable, |one| amount(one, Nanos(1))),
             or_none(gate.placebo_effect, |one| amount(one, Nanos(1))),
-            if open { pairs(gate.pairs_needed.power_80) } else { NONE.to_owned() },
-            if open { pairs(gate.pairs_needed.power_95) } else { NONE.to_owned() },
+            if open {
+                pairs(gate.pairs_needed.power_80)
+            } else {
+                NONE.to_owned()
+            },
+            if open {
+                pairs(gate.pairs_needed.power_95)
+            } else {
+                NONE.to_owned()
+            },
         ]
     };
-    let rows = judged.judgement.gates.iter().filter(|gate| gate.figure.is_some()).map(of);
+    let rows = judged
+        .judgement
+        .gates
+        .iter()
+        .filter(|gate| gate.figure.is_some())
+        .map(of);
     Section {
         title: "What these pairs can see".to_owned(),
         lines: Vec::new(),
-        grid: grid(["gate", "pairs", "minimum detectable", "placebo effect", "pairs needed (80 %)", "(95 %)"], rows.collect()),
+        grid: grid(
+            [
+                "gate",
+                "pairs",
+                "minimum detectable",
+                "placebo effect",
+                "pairs needed (80 %)",
+                "(95 %)",
+            ],
+            rows.collect(),
+        ),
         notes: vec!["pairs needed: all in all, if the effect is as large as it looks".to_owned()],
     }
 }
@@ -167,7 +220,9 @@ fn old(judged: &Judged<'_>) -> Section {
         Some(vec![
             escape(&gate.name),
             format!("Δ{}", old.statistic.to_uppercase()),
-            or_none(old.change, |one| crate::report::numbers::signed_amount(one, Nanos(1))),
+            or_none(old.change, |one| {
+                crate::report::numbers::signed_amount(one, Nanos(1))
+            }),
             old.verdict.word().to_owned(),
             or_none(old.false_pass, percent),
             or_none(old.false_fail, percent),
@@ -198,11 +253,19 @@ fn policy(judged: &Judged<'_>) -> Section {
         Some(pairs) => format!("pairs declared: {pairs}"),
         None => "pairs declared: none".to_owned(),
     }];
-    lines.extend(policy.control_stages.iter().map(|one| format!("control stage {} within ±{}", escape(&one.name), one.margin)));
+    lines.extend(
+        policy
+            .control_stages
+            .iter()
+            .map(|one| format!("control stage {} within ±{}", escape(&one.name), one.margin)),
+    );
     Section {
         title: "Effective policy".to_owned(),
         lines,
-        grid: grid(["gate", "metric", "statistic", "kind", "margin"], rows.collect()),
+        grid: grid(
+            ["gate", "metric", "statistic", "kind", "margin"],
+            rows.collect(),
+        ),
         notes: Vec::new(),
     }
 }

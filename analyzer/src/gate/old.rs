@@ -2,7 +2,8 @@
 //!
 //! The old style compares Δ = Q(candidate) − Q(control) with the margin and says
 //! yes or no: P50 for a gate on the shift or on P50, P95 for one on P95. Its rates
-//! come from swapping labels within pairs ([`permutation`](crate::stats::permutation)):
+//! come from swapping labels within pairs ([`permutation`](crate::stats::permutation)),
+//! once the shift that was found is taken off the candidate:
 //! how often it passes a superiority gate, or fails a non-inferiority gate, when
 //! nothing has changed; and how often it passes the latter when the change is
 //! exactly the margin.
@@ -46,12 +47,14 @@ pub fn judge(kind: Kind, statistic: Statistic, margin: f64, effect: &Effect) -> 
     let (control, candidate): (Vec<f64>, Vec<f64>) = effect.pairs.iter().copied().unzip();
     let value = change(&control, &candidate, p)?;
     let passes = |a: &[f64], b: &[f64]| change(a, b, p).is_some_and(|value| value <= limit);
-    let on_identical = rate(&effect.pairs, passes);
+    let alike = alike(effect);
+    let on_identical = alike.as_ref().and_then(|pairs| rate(pairs, passes));
     let (false_pass, false_fail) = match kind {
         Kind::NonInferiority => {
-            let at_margin = at_margin(effect).and_then(|pairs| {
-                rate(&pairs, |a, b| change(a, b, p).is_some_and(|value| value <= 0.0))
-            });
+            // A change of the margin on both sides of the rule cancels.
+            let no_higher =
+                |a: &[f64], b: &[f64]| change(a, b, p).is_some_and(|value| value <= 0.0);
+            let at_margin = alike.as_ref().and_then(|pairs| rate(pairs, no_higher));
             (at_margin, on_identical.map(|rate| 1.0 - rate))
         }
         Kind::Superiority | Kind::EveryRun => (on_identical, None),
@@ -59,7 +62,11 @@ pub fn judge(kind: Kind, statistic: Statistic, margin: f64, effect: &Effect) -> 
     Some(OldVerdict {
         statistic: name,
         change: unit_of(effect.unit, value),
-        verdict: if value <= limit { Verdict::Pass } else { Verdict::Fail },
+        verdict: if value <= limit {
+            Verdict::Pass
+        } else {
+            Verdict::Fail
+        },
         false_pass: false_pass.map(millionth),
         false_fail: false_fail.map(millionth),
     })
@@ -69,9 +76,9 @@ fn unit_of(unit: Unit, value: f64) -> Option<Amount> {
     in_unit(unit, value)
 }
 
-/// The pairs less what was found to have changed: alike but for noise, so that a
-/// margin added to both sides of the rule cancels.
-fn at_margin(effect: &Effect) -> Option<Vec<(f64, f64)>> {
+/// The pairs less the shift that was found: alike but for noise. With the shift in
+/// them, swapped labels would spread by it and not by the noise alone.
+fn alike(effect: &Effect) -> Option<Vec<(f64, f64)>> {
     let shift = effect.shift.estimate.filter(|shift| shift.is_finite())?;
     Some(effect.pairs.iter().map(|(a, b)| (*a, b - shift)).collect())
 }

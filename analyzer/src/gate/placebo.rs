@@ -16,8 +16,6 @@ use crate::report::Amount;
 use crate::stats::power::{Power, detectable, standard_error};
 use crate::stats::signed_rank::Tail;
 
-use super::policy::Statistic;
-
 /// Value of `schema`.
 pub const SCHEMA: &str = "coldpath.placebo/1";
 /// A file of this size is no placebo of ours: it holds a few numbers a metric.
@@ -36,7 +34,9 @@ pub enum PlaceboError {
         source: std::io::Error,
     },
     /// Not a placebo.
-    #[error("placebo {path}: {reason}\nhint: `analyze placebo DIR -o placebo.json` makes one of what `measure aa` wrote")]
+    #[error(
+        "placebo {path}: {reason}\nhint: `analyze placebo DIR -o placebo.json` makes one of what `measure aa` wrote"
+    )]
     Invalid {
         /// The file.
         path: String,
@@ -44,7 +44,9 @@ pub enum PlaceboError {
         reason: String,
     },
     /// The arms are not the same.
-    #[error("the arms differ in their versions ({control}; {candidate}): no placebo\nhint: `measure aa` makes two arms of one program")]
+    #[error(
+        "the arms differ in their versions ({control}; {candidate}): no placebo\nhint: `measure aa` makes two arms of one program"
+    )]
     Different {
         /// Versions of the control.
         control: String,
@@ -109,7 +111,10 @@ impl Placebo {
             let join = |versions: &std::collections::BTreeSet<String>| {
                 versions.iter().cloned().collect::<Vec<_>>().join(", ")
             };
-            return Err(PlaceboError::Different { control: join(a), candidate: join(b) });
+            return Err(PlaceboError::Different {
+                control: join(a),
+                candidate: join(b),
+            });
         }
         let provenance = comparison.sources.first().map(|(provenance, _)| provenance);
         let metrics = comparison.metrics.iter().map(|metric| {
@@ -138,34 +143,41 @@ impl Placebo {
     /// [`PlaceboError`].
     pub fn read(path: &Path) -> Result<Self, PlaceboError> {
         let name = path.display().to_string();
-        let unreadable = |source| PlaceboError::Unreadable { path: name.clone(), source };
-        let invalid = |reason: String| PlaceboError::Invalid { path: name.clone(), reason };
+        let unreadable = |source| PlaceboError::Unreadable {
+            path: name.clone(),
+            source,
+        };
+        let invalid = |reason: String| PlaceboError::Invalid {
+            path: name.clone(),
+            reason,
+        };
         let found = std::fs::metadata(path).map_err(unreadable)?;
         if !found.is_file() || found.len() > BYTES_MAX {
             return Err(invalid("no regular file of its size".to_owned()));
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
-        let placebo: Self = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
+        let placebo: Self =
+            serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
         if placebo.schema != SCHEMA {
-            return Err(invalid(format!("its schema is `{}`, not {SCHEMA}", placebo.schema)));
+            return Err(invalid(format!(
+                "its schema is `{}`, not {SCHEMA}",
+                placebo.schema
+            )));
         }
         Ok(placebo)
     }
 
-    /// The size of the placebo effect of a metric, in nanoseconds or bytes.
+    /// The size of the placebo effect of a metric, in nanoseconds or bytes: that of
+    /// its shift, whatever statistic is judged. What a slot or a host does to
+    /// identical arms moves all of them; a change of P95 is mostly noise.
     #[must_use]
-    pub fn effect(&self, metric: &str, statistic: Statistic, unit: Unit) -> Option<f64> {
+    pub fn effect(&self, metric: &str, unit: Unit) -> Option<f64> {
         let metric = self.metrics.iter().find(|one| one.name == metric)?;
-        let effect = match statistic {
-            Statistic::Shift => &metric.shift,
-            Statistic::P50 => &metric.p50,
-            Statistic::P95 => &metric.p95,
-        };
         let scale = match unit {
             Unit::Ms => 1e6,
             Unit::Bytes => 1.0,
         };
-        effect.effect.map(|value| value.abs() * scale)
+        metric.shift.effect.map(|value| value.abs() * scale)
     }
 
     /// Why this placebo says nothing about a comparison; `None` where it does.

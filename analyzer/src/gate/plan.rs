@@ -72,29 +72,43 @@ pub fn plan(pilot: &Comparison, effect: Margin) -> Plan {
         let minutes = pairs? as f64 * pilot.pair_period? / MINUTE;
         Some((minutes * 10.0).ceil() / 10.0)
     };
-    let fitting = pilot.metrics.iter().filter(|metric| metric.effect.unit == effect.unit);
+    let fitting = pilot
+        .metrics
+        .iter()
+        .filter(|metric| metric.effect.unit == effect.unit);
     let planned = fitting.map(|metric| {
         let shift = &metric.effect.shift;
         let n = metric.effect.differences.len();
         let error = shift.as_estimate().and_then(|one| standard_error(&one));
         let need = |power| {
-            let pairs = error.and_then(|error| pairs_needed(n, error, effect.value, Tail::TwoAndAHalf, power));
+            let pairs = error
+                .and_then(|error| pairs_needed(n, error, effect.value, Tail::TwoAndAHalf, power));
             let pairs = pairs.map(|pairs| pairs.max(PAIRS_MIN));
-            Need { pairs, minutes: minutes(pairs) }
+            Need {
+                pairs,
+                minutes: minutes(pairs),
+            }
         };
         PlannedMetric {
             name: metric.name.clone(),
             spread: error.and_then(|error| in_unit(effect.unit, error * (n as f64).sqrt())),
             power_80: need(Power::Eighty),
             power_95: need(Power::NinetyFive),
-            reason: error.is_none().then(|| shift.reason.clone().unwrap_or_else(|| "no noise to plan by".to_owned())),
+            reason: error.is_none().then(|| {
+                shift
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| "no noise to plan by".to_owned())
+            }),
         }
     });
     Plan {
         schema: SCHEMA,
         pilot_pairs: pilot.pairing.n,
         effect: in_unit(effect.unit, effect.value),
-        pair_period: pilot.pair_period.map(|period| Amount::Time(Nanos::rounded(period))),
+        pair_period: pilot
+            .pair_period
+            .map(|period| Amount::Time(Nanos::rounded(period))),
         metrics: planned.collect(),
     }
 }
@@ -116,7 +130,15 @@ pub fn sections(plan: &Plan) -> Vec<Section> {
             metric.reason.clone().unwrap_or_default(),
         ]
     };
-    let head = ["metric", "spread of a pair", "pairs (80 %)", "minutes", "pairs (95 %)", "minutes (95 %)", ""];
+    let head = [
+        "metric",
+        "spread of a pair",
+        "pairs (80 %)",
+        "minutes",
+        "pairs (95 %)",
+        "minutes (95 %)",
+        "",
+    ];
     vec![Section {
         title: format!("Pairs to see a shift of {} (pilot: {} pairs)", show(plan.effect), plan.pilot_pairs),
         lines: vec![format!("one pair takes {}", show(plan.pair_period))],

@@ -38,7 +38,9 @@ pub enum PolicyError {
         reason: String,
     },
     /// Another version.
-    #[error("policy {path}: schema = {found} is not supported\nhint: this program reads schema = {SCHEMA}")]
+    #[error(
+        "policy {path}: schema = {found} is not supported\nhint: this program reads schema = {SCHEMA}"
+    )]
     Version {
         /// The file.
         path: String,
@@ -146,8 +148,10 @@ impl Policy {
     /// [`PolicyError`].
     pub fn read(path: &Path) -> Result<Self, PolicyError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| PolicyError::Unreadable { path: name.clone(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| PolicyError::Unreadable {
+            path: name.clone(),
+            source,
+        })?;
         let mut policy = Self::parse(&name, &text)?;
         // As it is written beside the policy, so it is found there.
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -160,10 +164,17 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`].
     pub fn parse(path: &str, text: &str) -> Result<Self, PolicyError> {
-        let invalid = |reason: String| PolicyError::Invalid { path: path.to_owned(), reason };
-        let raw: RawPolicy = toml::from_str(text).map_err(|error| invalid(error.to_string().trim_end().to_owned()))?;
+        let invalid = |reason: String| PolicyError::Invalid {
+            path: path.to_owned(),
+            reason,
+        };
+        let raw: RawPolicy = toml::from_str(text)
+            .map_err(|error| invalid(error.to_string().trim_end().to_owned()))?;
         if raw.schema != SCHEMA {
-            return Err(PolicyError::Version { path: path.to_owned(), found: raw.schema });
+            return Err(PolicyError::Version {
+                path: path.to_owned(),
+                found: raw.schema,
+            });
         }
         if raw.gates.is_empty() {
             return Err(invalid("no [[gate]]: it demands nothing\nhint: add one with name, metric, statistic, kind and margin".to_owned()));
@@ -171,39 +182,75 @@ impl Policy {
         let mut gates: Vec<Gate> = Vec::new();
         for one in raw.gates {
             let name = one.name.clone();
-            let refuse = |reason: String| PolicyError::Gate { path: path.to_owned(), gate: name, reason };
+            let refuse = |reason: String| PolicyError::Gate {
+                path: path.to_owned(),
+                gate: name,
+                reason,
+            };
             if gates.iter().any(|gate| gate.name == one.name) {
                 return Err(refuse("the name is used twice".to_owned()));
             }
             gates.push(gate(one).map_err(refuse)?);
         }
         let control = |one: RawControl| {
-            let margin = one.margin.parse().map_err(|error| invalid(format!("control_stage `{}`: {error}", one.name)))?;
-            Ok(ControlRule { name: one.name, margin })
+            let margin = one
+                .margin
+                .parse()
+                .map_err(|error| invalid(format!("control_stage `{}`: {error}", one.name)))?;
+            Ok(ControlRule {
+                name: one.name,
+                margin,
+            })
         };
-        let control_stages: Result<Vec<_>, PolicyError> = raw.control_stages.into_iter().map(control).collect();
-        Ok(Self { pairs: raw.pairs, placebo: raw.placebo, control_stages: control_stages?, gates })
+        let control_stages: Result<Vec<_>, PolicyError> =
+            raw.control_stages.into_iter().map(control).collect();
+        Ok(Self {
+            pairs: raw.pairs,
+            placebo: raw.placebo,
+            control_stages: control_stages?,
+            gates,
+        })
     }
 }
 
 fn gate(raw: RawGate) -> Result<Gate, String> {
-    let RawGate { name, metric, statistic, kind, margin } = raw;
+    let RawGate {
+        name,
+        metric,
+        statistic,
+        kind,
+        margin,
+    } = raw;
     let limit = match (kind, statistic, margin) {
         (Kind::EveryRun, None, None) if CLAIMS.contains(&metric.as_str()) => None,
         (Kind::EveryRun, None, None) => {
-            return Err(format!("no claim `{metric}`\nhint: every_run knows {}", CLAIMS.join(", ")));
+            return Err(format!(
+                "no claim `{metric}`\nhint: every_run knows {}",
+                CLAIMS.join(", ")
+            ));
         }
         (Kind::EveryRun, _, _) => {
-            return Err("every_run takes neither statistic nor margin\nhint: remove them".to_owned());
+            return Err(
+                "every_run takes neither statistic nor margin\nhint: remove them".to_owned(),
+            );
         }
         (_, Some(statistic), Some(margin)) => {
-            let margin: Margin = margin.parse().map_err(|error: crate::compare::margin::MarginError| error.to_string())?;
+            let margin: Margin = margin
+                .parse()
+                .map_err(|error: crate::compare::margin::MarginError| error.to_string())?;
             Some((statistic, margin))
         }
-        (_, None, _) => return Err("no statistic\nhint: statistic = \"shift\", \"p50\" or \"p95\"".to_owned()),
+        (_, None, _) => {
+            return Err("no statistic\nhint: statistic = \"shift\", \"p50\" or \"p95\"".to_owned());
+        }
         (_, _, None) => return Err("no margin\nhint: margin = \"10ms\" or \"5MiB\"".to_owned()),
     };
-    Ok(Gate { name, metric, kind, limit })
+    Ok(Gate {
+        name,
+        metric,
+        kind,
+        limit,
+    })
 }
 
 #[cfg(test)]
@@ -234,7 +281,10 @@ mod tests {
         refused(&GATE.replace("10ms", "10"), "is no amount");
         refused(&format!("{GATE}[[gate]]\n{}", &GATE[20..]), "used twice");
         refused("schema = 1\n", "no [[gate]]");
-        refused(&GATE.replace("schema = 1", "schema = 2"), "schema = 2 is not supported");
+        refused(
+            &GATE.replace("schema = 1", "schema = 2"),
+            "schema = 2 is not supported",
+        );
         refused(&GATE.replace("statistic = \"shift\"\n", ""), "no statistic");
         let claim = "schema = 1\n[[gate]]\nname = \"a\"\nmetric = \"luck\"\nkind = \"every_run\"\n";
         refused(claim, "every_run knows succeeded");

@@ -101,25 +101,54 @@ mod tests {
 
     #[track_caller]
     fn check(kind: Kind, margin: f64, ends: Option<(f64, f64)>, expected: Verdict) {
-        let estimate = Estimate { value: 0.0, two_sided: ends, one_sided: ends };
+        let estimate = Estimate {
+            value: 0.0,
+            two_sided: ends,
+            one_sided: ends,
+        };
         assert_eq!(decide(kind, margin, &estimate), expected);
     }
 
     #[test]
     fn superiority_needs_the_whole_interval_beyond_the_margin() {
         check(Kind::Superiority, 10.0, Some((-30.0, -10.0)), Verdict::Pass);
-        check(Kind::Superiority, 10.0, Some((-30.0, -9.0)), Verdict::Inconclusive);
+        check(
+            Kind::Superiority,
+            10.0,
+            Some((-30.0, -9.0)),
+            Verdict::Inconclusive,
+        );
         check(Kind::Superiority, 10.0, Some((-9.0, 2.0)), Verdict::Fail);
         check(Kind::Superiority, 10.0, None, Verdict::Inconclusive);
-        check(Kind::Superiority, 0.0, Some((0.0, 0.0)), Verdict::Inconclusive);
+        check(
+            Kind::Superiority,
+            0.0,
+            Some((0.0, 0.0)),
+            Verdict::Inconclusive,
+        );
     }
 
     #[test]
     fn non_inferiority_allows_up_to_the_margin() {
         check(Kind::NonInferiority, 5.0, Some((-1.0, 5.0)), Verdict::Pass);
-        check(Kind::NonInferiority, 5.0, Some((-1.0, 6.0)), Verdict::Inconclusive);
+        check(
+            Kind::NonInferiority,
+            5.0,
+            Some((-1.0, 6.0)),
+            Verdict::Inconclusive,
+        );
         check(Kind::NonInferiority, 5.0, Some((6.0, 9.0)), Verdict::Fail);
-        check(Kind::NonInferiority, 5.0, Some((1.0, f64::INFINITY)), Verdict::Inconclusive);
-        check(Kind::EveryRun, 0.0, Some((-1.0, -1.0)), Verdict::Inconclusive);
+        check(
+            Kind::NonInferiority,
+            5.0,
+            Some((1.0, f64::INFINITY)),
+            Verdict::Inconclusive,
+        );
+        check(
+            Kind::EveryRun,
+            0.0,
+            Some((-1.0, -1.0)),
+            Verdict::Inconclusive,
+        );
     }
 }

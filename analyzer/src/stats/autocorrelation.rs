@@ -45,7 +45,10 @@ pub fn autocorrelation(values: &[f64]) -> Result<Autocorrelation, Undefined> {
     let r = products / squares;
     let n = n as f64;
     let z = (r + 1.0 / n) * n.sqrt();
-    Ok(Autocorrelation { r, p: Normal::standard().sf(z) })
+    Ok(Autocorrelation {
+        r,
+        p: Normal::standard().sf(z),
+    })
 }
 
 #[cfg(test)]
@@ -63,7 +66,10 @@ mod tests {
 
     #[test]
     fn few_or_equal_values_have_none() {
-        assert_eq!(autocorrelation(&[1.0; 5]), Err(Undefined::TooFew { n: 5, needs: 6 }));
+        assert_eq!(
+            autocorrelation(&[1.0; 5]),
+            Err(Undefined::TooFew { n: 5, needs: 6 })
+        );
         assert_eq!(autocorrelation(&[1.0; 9]), Err(Undefined::NoVariance));
     }
 }

@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn a_draw_is_close_to_the_truth_and_the_same_every_time() {
-        let pairs: Vec<(f64, f64)> = (0..41).map(|i| (f64::from(i), f64::from(i) + 1.0)).collect();
+        let pairs: Vec<(f64, f64)> = (0..41)
+            .map(|i| (f64::from(i), f64::from(i) + 1.0))
+            .collect();
         let found = rate(&pairs, mean_falls).unwrap();
         assert!((found - 0.5).abs() < 0.02, "{found}");
         assert_eq!(rate(&pairs, mean_falls), Some(found));

@@ -51,7 +51,13 @@ pub fn standard_error(estimate: &Estimate) -> Option<f64> {
     clippy::cast_sign_loss,
     reason = "positive, and bounded before the cast"
 )]
-pub fn pairs_needed(n: usize, error: f64, distance: f64, tail: Tail, power: Power) -> Option<usize> {
+pub fn pairs_needed(
+    n: usize,
+    error: f64,
+    distance: f64,
+    tail: Tail,
+    power: Power,
+) -> Option<usize> {
     let factor = (tail.z() + power.z()) * error / distance.abs();
     let pairs = (n as f64 * factor * factor).ceil();
     (pairs.is_finite() && pairs <= PAIRS_MAX as f64).then_some(pairs as usize)

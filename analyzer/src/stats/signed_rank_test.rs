@@ -19,7 +19,11 @@ pub const EXACT_MAX: usize = 50;
 pub fn p_value(differences: &[f64]) -> f64 {
     let ranks = doubled_ranks(differences);
     let total: usize = ranks.iter().map(|(rank, _)| rank).sum();
-    let positive: usize = ranks.iter().filter(|(_, plus)| *plus).map(|one| one.0).sum();
+    let positive: usize = ranks
+        .iter()
+        .filter(|(_, plus)| *plus)
+        .map(|one| one.0)
+        .sum();
     if total == 0 {
         return 1.0;
     }
@@ -46,7 +50,11 @@ fn doubled_ranks(differences: &[f64]) -> Vec<(usize, bool)> {
         // Ranks from+1 ..= from+same; twice their mean.
         let rank = 2 * from + same + 1;
         let own = &sorted[from..from + same];
-        ranks.extend(own.iter().filter(|one| **one != 0.0).map(|one| (rank, *one > 0.0)));
+        ranks.extend(
+            own.iter()
+                .filter(|one| **one != 0.0)
+                .map(|one| (rank, *one > 0.0)),
+        );
         from += same;
     }
     ranks

@@ -38,7 +38,9 @@ pub fn fit(pairs: &[(f64, f64)]) -> Fit {
     let n = pairs.len();
     let span = n.saturating_sub(1).max(1) as f64;
     let time = |index: usize| index as f64 / span - 0.5;
-    let one_order = pairs.windows(2).all(|two| two[0].0.total_cmp(&two[1].0).is_eq());
+    let one_order = pairs
+        .windows(2)
+        .all(|two| two[0].0.total_cmp(&two[1].0).is_eq());
     let columns: Vec<Vec<f64>> = match (n, one_order) {
         (0..=2, _) => vec![vec![1.0; n]],
         (_, true) => vec![vec![1.0; n], (0..n).map(time).collect()],
@@ -50,13 +52,21 @@ pub fn fit(pairs: &[(f64, f64)]) -> Fit {
     };
     let y: Vec<f64> = pairs.iter().map(|(_, difference)| *difference).collect();
     let Some((inverse, terms)) = solve(&columns, &y) else {
-        return Fit { order: None, drift: None, residuals: y };
+        return Fit {
+            order: None,
+            drift: None,
+            residuals: y,
+        };
     };
     let fitted = |row: usize| -> f64 {
         let columns = columns.iter().zip(&terms);
         columns.map(|(column, term)| column[row] * term).sum()
     };
-    let residuals: Vec<f64> = y.iter().enumerate().map(|(row, y)| y - fitted(row)).collect();
+    let residuals: Vec<f64> = y
+        .iter()
+        .enumerate()
+        .map(|(row, y)| y - fitted(row))
+        .collect();
     let freedom = n.saturating_sub(columns.len());
     let squares: f64 = residuals.iter().map(|one| one * one).sum();
     let term = |place: usize| {
@@ -64,9 +74,16 @@ pub fn fit(pairs: &[(f64, f64)]) -> Fit {
         let variance = inverse[place][place] * squares / freedom.max(1) as f64;
         let judged = n >= N_MIN && freedom > 0 && variance > 0.0;
         let half = judged.then(|| t_975(freedom) * variance.sqrt());
-        Some(Term { value, interval: half.map(|half| (value - half, value + half)) })
+        Some(Term {
+            value,
+            interval: half.map(|half| (value - half, value + half)),
+        })
     };
-    Fit { order: term(2), drift: term(1), residuals }
+    Fit {
+        order: term(2),
+        drift: term(1),
+        residuals,
+    }
 }
 
 /// Student's t at 97.5 %.
@@ -86,7 +103,8 @@ fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
         })
         .collect();
     for pivot in 0..k {
-        let best = (pivot..k).max_by(|a, b| rows[*a][pivot].abs().total_cmp(&rows[*b][pivot].abs()))?;
+        let best =
+            (pivot..k).max_by(|a, b| rows[*a][pivot].abs().total_cmp(&rows[*b][pivot].abs()))?;
         rows.swap(pivot, best);
         let scale = rows[pivot][pivot];
         // Sums of n squares of numbers of at most 1: anything this small is none.
@@ -95,10 +113,16 @@ fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
         }
         rows[pivot].iter_mut().for_each(|value| *value /= scale);
         let own = rows[pivot].clone();
-        for (index, row) in rows.iter_mut().enumerate().filter(|(index, _)| *index != pivot) {
+        for (index, row) in rows
+            .iter_mut()
+            .enumerate()
+            .filter(|(index, _)| *index != pivot)
+        {
             debug_assert_ne!(index, pivot);
             let factor = row[pivot];
-            row.iter_mut().zip(&own).for_each(|(value, own)| *value -= factor * own);
+            row.iter_mut()
+                .zip(&own)
+                .for_each(|(value, own)| *value -= factor * own);
         }
     }
     let inverse: Vec<Vec<f64>> = rows.iter().map(|row| row[k..].to_vec()).collect();

@@ -110,10 +110,18 @@ fn experiment(noise: Noise, n: usize, effect: f64, random: &mut Random) -> Vec<(
             }
         }
         let control_first = orders.pop().unwrap();
-        let common = if noise.independent() { 15.0 * random.normal() } else { 0.0 };
+        let common = if noise.independent() {
+            15.0 * random.normal()
+        } else {
+            0.0
+        };
         let mut run = || common + 20.0 * noise.draw(random, &mut last);
         let (first, second) = (run(), run());
-        let (control, candidate) = if control_first { (first, second) } else { (second, first) };
+        let (control, candidate) = if control_first {
+            (first, second)
+        } else {
+            (second, first)
+        };
         pairs.push((control, candidate + effect));
     }
     pairs
@@ -161,7 +169,11 @@ fn simulate(noise: Noise, n: usize, seed: u64, repeats: u32) -> Counts {
         Noise::Skewed => 20.0 * 2f64.sqrt() * 1.2,
         Noise::Ar(phi) => 20.0 * (2.0 * (1.0 - phi)).sqrt(),
     };
-    let visible = detectable(spread / (n as f64).sqrt(), Tail::TwoAndAHalf, Power::NinetyFive);
+    let visible = detectable(
+        spread / (n as f64).sqrt(),
+        Tail::TwoAndAHalf,
+        Power::NinetyFive,
+    );
     let mut counts = Counts::default();
     for _ in 0..repeats {
         let pairs = experiment(noise, n, 0.0, &mut random);
@@ -204,7 +216,10 @@ fn within(what: &str, count: u32, bound: f64) {
     let n = f64::from(REPEATS);
     let rate = f64::from(count) / n;
     let slack = 3.0 * (bound * (1.0 - bound) / n).sqrt();
-    assert!(rate <= bound + slack, "{what}: {rate:.4} > {bound} + {slack:.4}");
+    assert!(
+        rate <= bound + slack,
+        "{what}: {rate:.4} > {bound} + {slack:.4}"
+    );
 }
 
 fn check(noise: Noise, n: usize, seed: u64) {
@@ -214,7 +229,11 @@ fn check(noise: Noise, n: usize, seed: u64) {
         simulate(noise, n, seed, half) + other.join().unwrap()
     });
     let name = |what: &str| format!("{what}, {noise:?}, n = {n}, seed {seed}");
-    let (two, one) = if noise.independent() { (0.025, 0.05) } else { (0.035, 0.065) };
+    let (two, one) = if noise.independent() {
+        (0.025, 0.05)
+    } else {
+        (0.035, 0.065)
+    };
     within(&name("false PASS of superiority"), counts.superior, two);
     within(&name("false FAIL of superiority"), counts.not_superior, two);
     within(&name("false PASS of non-inferiority"), counts.no_worse, one);
@@ -222,8 +241,17 @@ fn check(noise: Noise, n: usize, seed: u64) {
     within(&name("false PASS on P50"), counts.p50_no_worse, one);
     within(&name("false PASS on P95"), counts.p95_no_worse, one);
     let coverage = f64::from(counts.covered) / f64::from(REPEATS);
-    assert!((0.93..=0.97).contains(&coverage), "{}: {coverage}", name("coverage"));
-    assert_eq!(counts.placebo_superior, 0, "{}", name("identical arms pass superiority"));
+    assert!(
+        (0.93..=0.97).contains(&coverage),
+        "{}: {coverage}",
+        name("coverage")
+    );
+    assert_eq!(
+        counts.placebo_superior,
+        0,
+        "{}",
+        name("identical arms pass superiority")
+    );
     if std::env::var_os("CALIBRATION_PRINT").is_some() {
         eprintln!("{noise:?} n {n}: {counts:?}");
     }

@@ -13,7 +13,7 @@ fn schema() -> Value {
 const NOTES: [&str; 5] = ["$schema", "$defs", "title", "description", "minItems"];
 
 #[track_caller]
-fn check(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
+pub(crate) fn check(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
     for (word, rule) in schema.as_object().unwrap() {
         let holds = match word.as_str() {
             "$ref" => {
