@@ -120,10 +120,11 @@ impl Figured {
 #[must_use]
 pub fn in_unit(unit: Unit, value: f64) -> Option<Amount> {
     let whole = Nanos::rounded(value);
-    value.is_finite().then(|| match unit {
+    let amount = match unit {
         Unit::Ms => Amount::Time(whole),
         Unit::Bytes => Amount::Bytes(whole.0),
-    })
+    };
+    value.is_finite().then_some(amount)
 }
 
 impl Serialize for Figured {

@@ -348,7 +348,7 @@ fn needed(
 ) -> PairsNeeded {
     let tail = kind.tail();
     let least = match (statistic, tail) {
-        (Statistic::Shift, Tail::TwoAndAHalf) | (Statistic::P50, Tail::TwoAndAHalf) => 6,
+        (Statistic::Shift | Statistic::P50, Tail::TwoAndAHalf) => 6,
         (Statistic::Shift | Statistic::P50, Tail::Five) => 5,
         (Statistic::P95, tail) => needs(0.95, tail),
     };

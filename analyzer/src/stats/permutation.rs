@@ -39,13 +39,15 @@ pub fn rate(pairs: &[(f64, f64)], rule: impl Fn(&[f64], &[f64]) -> bool) -> Opti
     let mut words = vec![0u64; n.div_ceil(64)];
     let mut yes = 0u32;
     for _ in 0..SAMPLES {
-        words.iter_mut().for_each(|word| *word = random.next());
+        for word in &mut words {
+            *word = random.next();
+        }
         yes += u32::from(holds(&|index| words[index / 64] >> (index % 64) & 1 == 1));
     }
     Some(f64::from(yes) / f64::from(SAMPLES))
 }
 
-/// Steele, Lea and Flood's SplitMix64 (2014).
+/// Steele, Lea and Flood's `SplitMix64` (2014).
 struct SplitMix(u64);
 
 impl SplitMix {

@@ -1,6 +1,6 @@
 //! Change of a quantile between two arms, with distribution-free ends of each arm.
 //!
-//! Δ = Q_B(p) − Q_A(p), type 7. Each arm's quantile has one-sided bounds that are
+//! `Δ = Q_B(p) − Q_A(p)`, type 7. Each arm's quantile has one-sided bounds that are
 //! order statistics: x_(l) with the largest l for which P(Bin(n, p) < l) ≤ α, and
 //! x_(u) with the smallest u for which P(Bin(n, p) ≥ u) ≤ α. The bounds of the
 //! difference recover the variance from them (MOVER; Zou and Donner 2008):

@@ -23,7 +23,7 @@ const EFFECT: f64 = -10.0;
 /// True effect and margin of non-inferiority.
 const ALLOWED: f64 = 5.0;
 
-/// xoshiro256++ (Blackman and Vigna 2019), seeded by SplitMix64.
+/// xoshiro256++ (Blackman and Vigna 2019), seeded by `SplitMix64`.
 struct Random([u64; 4]);
 
 impl Random {
@@ -106,7 +106,10 @@ fn experiment(noise: Noise, n: usize, effect: f64, random: &mut Random) -> Vec<(
             // Two of each order in a random sequence.
             orders = vec![true, true, false, false];
             for at in (1..4).rev() {
-                orders.swap(at, (random.bits() % (at as u64 + 1)) as usize);
+                orders.swap(
+                    at,
+                    usize::try_from(random.bits() % (at as u64 + 1)).unwrap(),
+                );
             }
         }
         let control_first = orders.pop().unwrap();
@@ -252,9 +255,6 @@ fn check(noise: Noise, n: usize, seed: u64) {
         "{}",
         name("identical arms pass superiority")
     );
-    if std::env::var_os("CALIBRATION_PRINT").is_some() {
-        eprintln!("{noise:?} n {n}: {counts:?}");
-    }
 }
 
 #[test]
