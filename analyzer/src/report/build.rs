@@ -134,17 +134,7 @@ pub fn build(
         .filter(|row| row.run.failure.is_none())
         .collect();
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
-    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
-    let mut metrics = each(&columns, rows.len(), |(column, rule)| {
-        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
-        summary::metric(
-            &rule.name,
-            rule.unit,
-            &figures,
-            &lens.data.names,
-            definition,
-        )
-    });
+    let mut metrics = metrics_of(lens, &rows, definition);
     metrics.push(summary::failure_rate(failed, counted.len()));
     let cohorts = cohorts::cohorts(lens, &rows, definition);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
@@ -190,6 +180,20 @@ pub fn build(
     };
     report.findings = findings::findings(lens, &report, &complete);
     report
+}
+
+/// The model's metrics over all rows, in its order.
+fn metrics_of(
+    lens: &Lens<'_>,
+    rows: &[Row<'_>],
+    definition: Definition,
+) -> Vec<summary::MetricReport> {
+    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
+    each(&columns, rows.len(), |(column, rule)| {
+        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
+        let names = &lens.data.names;
+        summary::metric(&rule.name, rule.unit, &figures, names, definition)
+    })
 }
 
 /// Column of the metric that stages are correlated with.

@@ -13,6 +13,7 @@ pub mod covariates;
 pub mod explain;
 pub mod findings;
 pub mod layout;
+mod markdown;
 pub mod numbers;
 pub mod paths;
 pub mod provenance;
