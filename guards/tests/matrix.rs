@@ -61,7 +61,7 @@ fn prebuilt_cells_get_the_expected_verdicts() {
         assert_eq!(row(&report(&guard, &cell, &[])), expected(&cell), "{cell}");
         cells += 1;
     }
-    assert_eq!(cells, 11);
+    assert_eq!(cells, 12);
 }
 
 #[test]
