@@ -84,7 +84,10 @@ pub(crate) fn build(
     let target = program.target.clone().unwrap_or_else(|| host.clone());
     let metadata = output("cargo metadata", &mut metadata_command(options))?;
     // Cargo's own sentences do not know of the policy.
-    check_names(&read_metadata(&String::from_utf8_lossy(&metadata))?, program)?;
+    check_names(
+        &read_metadata(&String::from_utf8_lossy(&metadata))?,
+        program,
+    )?;
     let lock = lock_digest(&metadata);
     let unstripped = folder.join(format!("{}.unstripped", program.bin));
     let mut stream = link(program, folder, options, &target, Strip::AsProfile)?;

@@ -57,12 +57,15 @@ pub(crate) fn build(image: &Image<'_>, pointers: &[Pointer], source: Source) -> 
         Source::Decoded => decode::decode(image, &functions),
         Source::Relocations => emitted::references(image, &functions)?,
     };
+    // Where distances lead nothing is cut: one that is none would take the end of a
+    // vtable off, and whole pieces only show more than there is.
+    let pieces = cut_data(image, pointers, &references);
     let mut pointers = pointers.to_vec();
     let distances = distances::entries(image, &pointers, &functions, &references);
     pointers.extend(distances);
     pointers.sort_unstable();
     Some(Graph {
-        pieces: cut_data(image, &pointers, &references),
+        pieces,
         pointers,
         fixed: image.link == Link::Fixed,
         functions,
