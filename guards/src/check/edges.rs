@@ -128,12 +128,15 @@ fn endpoint_missing(edge: &LazyEdge, missing: &[&str]) -> Finding {
 }
 
 fn edge_unmatched(edge: &LazyEdge) -> Finding {
-    Finding::new(
-        Code::LazyUnmatched,
-        edge.label(),
-        "remove the edge, or name the function that contains the call",
-    )
-    .with_evidence(vec![format!("its reason was: {}", edge.reason)])
+    let hint = match &edge.what {
+        Lazy::Call { .. } => "remove the edge, or name the function that contains the call",
+        Lazy::Dlopen { .. } => {
+            "remove the edge, or name the library as the program gives it to dlopen"
+        }
+        Lazy::Exec { .. } => "remove the edge, or name the other program as this one starts it",
+    };
+    Finding::new(Code::LazyUnmatched, edge.label(), hint)
+        .with_evidence(vec![format!("its reason was: {}", edge.reason)])
 }
 
 /// Edges past their date, and libraries that are needed at start although the policy
