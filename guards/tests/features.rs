@@ -199,8 +199,8 @@ fn a_vendored_package_is_found_by_every_route() {
         command.current_dir(&root).args(["--path", path]);
         command.args(["--target-dir", "target"]).output().unwrap()
     };
-    let built = build("closure");
-    assert!(built.status.success(), "{built:?}");
+    let done = build("closure");
+    assert!(done.status.success(), "{done:?}");
     let wrong = String::from_utf8(build("other").stderr).unwrap();
     assert!(
         wrong.contains("package `app` has no program `appp`\nhint: "),
