@@ -10,7 +10,7 @@
 
 use crate::trace::names::Symbol;
 use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
-use crate::units::{Interval, Timestamp};
+use crate::units::{Interval, LENGTH_MAX, Timestamp};
 
 use super::batch::Batch;
 use cursor::{Cursor, DEPTH_MAX, DIGITS_MAX};
@@ -162,7 +162,8 @@ impl<'a> Cursor<'a> {
             name: batch.names.intern(parts.name),
             status: parts.status,
             message: parts.message,
-            interval: interval.filter(|_| parts.start > 0)?,
+            interval: interval
+                .filter(|interval| parts.start > 0 && interval.length() <= LENGTH_MAX)?,
             attributes: parts.attributes.iter().copied().collect(),
             extra: Extra::of(parts.events, parts.links),
             resource: Batch::no_resource(),

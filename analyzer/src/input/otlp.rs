@@ -11,7 +11,7 @@ use crate::problems::{Code, Place};
 use crate::trace::attributes::Attributes;
 use crate::trace::names::{Names, Symbol};
 use crate::trace::span::{Event, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value};
-use crate::units::{Interval, Timestamp};
+use crate::units::{Interval, LENGTH_MAX, Timestamp};
 
 use super::batch::Batch;
 use super::lenient::{Id, List, Scalar, Text};
@@ -290,6 +290,11 @@ pub(super) fn check_times(
         return None;
     };
     let interval = Interval::new(Timestamp(start), Timestamp(end));
+    if interval.is_some_and(|interval| interval.length() > LENGTH_MAX) {
+        let reason = format!("span `{name}` lasts more than a year; it is left out");
+        batch.problems.add(Code::InvalidTime, Some(place), reason);
+        return None;
+    }
     if interval.is_none() {
         let reason = format!(
             "span `{name}` ends {} ns before it starts; it is left out",

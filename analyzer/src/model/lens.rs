@@ -12,7 +12,7 @@ use crate::trace::names::Symbol;
 use crate::trace::slots::Slots;
 use crate::trace::span::{Resource, ResourceIndex, Value};
 use crate::trace::tree::Tree;
-use crate::units::{Nanos, Timestamp};
+use crate::units::{LENGTH_MAX, Nanos, Timestamp};
 
 use super::schema::{Literal, Model, Part, Position, SpanRule};
 use super::window_rules::Unit;
@@ -95,7 +95,7 @@ impl<'a> Lens<'a> {
                 .collect(),
             rules: rules.collect(),
             kind_of_rule,
-            quanta: clock::quanta(data),
+            quanta: clock::quanta(data, data.names.find(&model.keys.process)),
             processes: processes(data, &model.keys.process),
             channel_key: data.names.find(&model.keys.channel),
         }
@@ -267,9 +267,7 @@ impl<'a> Lens<'a> {
             .unwrap_or(name)
     }
 
-    /// Clock quantum of the process that made a span: 1 ms where all its starts
-    /// are whole milliseconds, 1 µs where all its starts and ends are whole
-    /// microseconds, else 1 ns. One start alone says nothing about a clock.
+    /// Clock quantum of the process that made a span; see [`clock`].
     #[must_use]
     pub fn quantum(&self, span: SpanIndex) -> Nanos {
         let ResourceIndex(resource) = self.data.span(span).resource;
@@ -312,11 +310,15 @@ pub fn equals(data: &Dataset, value: Value, literal: &Literal) -> bool {
     }
 }
 
-/// An attribute's value as a length of time; only milliseconds are one.
+/// An attribute's value as a length of time, no longer than [`LENGTH_MAX`]; only
+/// milliseconds are one.
 #[must_use]
 pub fn to_nanos(value: Value, unit: Unit) -> Option<Nanos> {
     match unit {
-        Unit::Ms => Nanos::from_ms(value.number()?).filter(|length| length.0 >= 0),
+        Unit::Ms => {
+            let length = Nanos::from_ms(value.number()?)?;
+            (Nanos(0)..=LENGTH_MAX).contains(&length).then_some(length)
+        }
         Unit::Bytes => None,
     }
 }

@@ -128,7 +128,7 @@ pub fn build(
         row(lens, run, store, windows.clone())
     });
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
-    let windows = windows::window_reports(lens, &complete, definition);
+    let windows = windows::window_reports(lens, &complete, definition, &[]);
     let measured: Vec<&Row<'_>> = rows
         .iter()
         .filter(|row| row.run.failure.is_none())
@@ -136,7 +136,7 @@ pub fn build(
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
     let mut metrics = metrics_of(lens, &rows, definition);
     metrics.push(summary::failure_rate(failed, counted.len()));
-    let cohorts = cohorts::cohorts(lens, &rows, definition);
+    let cohorts = cohorts::cohorts(lens, &rows, definition, &windows);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
     let model = lens.model;
     let (drill_through, (groups, paths, covariates)) = both(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{fixture, named, report};
+use crate::support::{analyze, fixture, named, report};
 
 fn scenario(name: &str) -> Value {
     report([fixture("qwen-serve-0.24.4/scenarios").join(name)])
@@ -251,4 +251,15 @@ fn pressure_is_not_called_the_cause_of_the_slower_version() {
             &json!("abbusy-candidate-0.24.4")
         ]
     );
+}
+
+/// The agent's process made one span, the daemon's many: both stamp milliseconds.
+#[test]
+fn a_process_of_one_span_is_printed_with_its_clock() {
+    let path = fixture("qwen-serve-0.24.4/scenarios/default-single-01/telemetry.json.gz");
+    let text = analyze([path]).stdout;
+    let start = text.find("Session start in the agent").unwrap();
+    let section = text[start..].split("\n\n").next().unwrap();
+    assert!(section.contains("135 ms"), "{section}");
+    assert!(!section.contains("µs"), "{section}");
 }
