@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::metrics::latency;
-use super::text::{Text, amount_at, count_at, nothing, value_at};
+use super::text::{Cohort, Text, amount_at, count_at, nothing, value_at};
 use crate::report::numbers::{coefficient, counted};
 use crate::report::paths::PathValue;
 use crate::report::{MetricReport, Report};
@@ -46,7 +46,7 @@ fn key_figures(report: &Report) -> Markup {
             div {
                 b { (amount_at(&format!("{at}/p50"), one.p50, one.quantum)) }
                 span {
-                    "P50 of " (Text(name)) @if let Some(of) = of { ", " (Text(of)) }
+                    "P50 of " (Text(name)) @if let Some(of) = of { ", " (Cohort(of)) }
                     @if let Some([Some(low), Some(high)]) = one.p50_ci {
                         br; (amount_at(&format!("{at}/p50_ci/0"), Some(low), one.quantum)) " … " (amount_at(&format!("{at}/p50_ci/1"), Some(high), one.quantum)) " (95 %)"
                     }

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::text::{Text, nothing, shown, signed_amount_at, time_at};
+use super::text::{Cohort, Text, nothing, shown, signed_amount_at, time_at};
 use super::windows::{Of, Points, of_runs};
 use crate::report::comparisons::WINDOW;
 use crate::report::{Amount, CohortReport, Report, ShiftReport, WindowReport};
@@ -28,7 +28,7 @@ pub(super) fn breakdowns(report: &Report) -> Markup {
             @let points = if place < DRAWN_MAX { Points::First } else { Points::None };
             @let of = Of { at: &at, cohort: Some(&cohort.name), points };
             details.cohort {
-                summary { (Text(&cohort.name)) " " span.soft { "n = " (cohort.n) } }
+                summary { (Cohort(&cohort.name)) " " span.soft { "n = " (cohort.n) } }
                 (of_runs(report, of, &cohort.windows, &cohort.drill_through, &cohort.groups))
             }
         }
@@ -56,8 +56,8 @@ fn beside(report: &Report, cohorts: &[CohortReport], pooled: &WindowReport) -> M
                 thead { tr {
                     th { "stage" }
                     @for cohort in cohorts {
-                        th.n { (Text(&cohort.name)) }
-                        @if paired(cohort) { th.n { "− " (Text(&cohorts[0].name)) } th.n { "95 % interval" } }
+                        th.n { (Cohort(&cohort.name)) }
+                        @if paired(cohort) { th.n { "− " (Cohort(&cohorts[0].name)) } th.n { "95 % interval" } }
                     }
                 } }
                 tbody {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::plots::{SERIES_MAX, Steps, steps};
 use super::samples::{evenly, metric, thinned};
 use super::text::{
-    Text, amount_at, count_at, css, nothing, number, plain, signed_amount_at, value_at,
+    Cohort, Text, amount_at, count_at, css, nothing, number, plain, signed_amount_at, value_at,
 };
 use crate::report::comparisons::METRIC;
 use crate::report::numbers::amount;
@@ -117,7 +117,7 @@ fn by_metric(report: &Report) -> Markup {
                         @for (line, (place, one)) in mine.iter().enumerate() {
                             tr {
                                 th scope="row" { @if line == 0 { (Text(&pooled.name)) } }
-                                td { (Text(&report.cohorts[*place].name)) }
+                                td { (Cohort(&report.cohorts[*place].name)) }
                                 (cells(&format!("cohorts/{place}/metrics/{column}"), one, scale))
                             }
                         }
@@ -219,12 +219,12 @@ fn distribution(report: &Report, name: &str) -> Markup {
             @if report.cohorts.len() > 1 {
                 ul.keys {
                     @for (place, cohort) in report.cohorts.iter().take(SERIES_MAX).enumerate() {
-                        li {
+                        @if !lines[place].points.is_empty() { li {
                             svg viewBox="0 0 102 30" aria-hidden="true" {
                                 polyline fill="none" stroke=(format!("#0000{:02X}", 16 + place)) stroke-width="6" points="0,15 102,15" {}
                             }
-                            (Text(&cohort.name))
-                        }
+                            (Cohort(&cohort.name))
+                        } }
                     }
                 }
             }
@@ -256,7 +256,7 @@ fn comparison(place: usize, one: &Comparison) -> Markup {
     html! {
         tr {
             th scope="row" { (Text(&one.metric)) }
-            td { (Text(&one.candidate)) " − " (Text(&one.control)) }
+            td { (Cohort(&one.candidate)) " − " (Cohort(&one.control)) }
             td.n { (count_at(&format!("{at}/n_pairs"), one.n_pairs)) }
             td.n { (signed_amount_at(&format!("{at}/shift/estimate"), one.shift.estimate, one.quantum)) }
             td.n {

@@ -128,7 +128,7 @@ pub(super) fn strips(label: &str, strips: &[Strip]) -> Markup {
             let dots = strip.points.iter().enumerate().map(|(place, value)| {
                 // Steps of the golden ratio spread neighbours apart, the same every time.
                 let spread = (place as f64 * 0.618_034).fract();
-                Circle::new((*value, top + 0.5 + spread * 0.34), px(2), POINT.filled())
+                Circle::new((*value, top + 0.46 + spread * 0.34), px(2), POINT.filled())
             });
             chart.draw_series(dots).ok()?;
             let marks = [(strip.p50, 3), (strip.p95, 1)];
@@ -137,13 +137,13 @@ pub(super) fn strips(label: &str, strips: &[Strip]) -> Markup {
                 .filter_map(|(at, width)| Some((at?, width)));
             chart
                 .draw_series(marks.map(|(at, width)| {
-                    let ends = vec![(at, top + 0.42), (at, top + 0.92)];
+                    let ends = vec![(at, top + 0.4), (at, top + 0.86)];
                     PathElement::new(ends, LINE.stroke_width(width * 3))
                 }))
                 .ok()?;
             let name = Text::new(
                 strip.name.clone(),
-                (0.0, top + 0.38),
+                (0.0, top + 0.36),
                 ink().pos(Pos::new(HPos::Left, VPos::Bottom)),
             );
             chart.draw_series([name]).ok()?;
@@ -241,7 +241,8 @@ pub(super) fn steps(label: &str, x_desc: &str, series: &[Steps]) -> Markup {
             .light_line_style(GRID.mix(0.0))
             .draw()
             .ok()?;
-        for (place, one) in series.iter().take(SERIES_MAX).enumerate() {
+        let drawn = series.iter().take(SERIES_MAX).enumerate();
+        for (place, one) in drawn.filter(|(_, one)| !one.points.is_empty()) {
             let mut corners = vec![(start, 0.0)];
             let mut level = 0.0;
             for (x, part) in &one.points {

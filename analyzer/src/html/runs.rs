@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::metrics::latency;
 use super::samples::{evenly, is_summed};
-use super::text::{Text, amount_at, css, nothing};
+use super::text::{Cohort, Text, amount_at, css, nothing};
 use crate::report::numbers::time;
 use crate::report::{Amount, Report, RunReport, RunWindowReport, WindowReport};
 use crate::units::Nanos;
@@ -128,7 +128,7 @@ fn row(
     html! {
         tr data-run=(place) {
             th scope="row" { (Text(&run.run)) }
-            @if !report.cohorts.is_empty() { td { (Text(&run.cohort)) } }
+            @if !report.cohorts.is_empty() { td { (Cohort(&run.cohort)) } }
             td { (state(run, missing)) }
             @if let Some((_, value)) = latency { td.n { (latency_cell(report, *value)) } }
             @else if super::metrics::latency(report).is_some() { td.n { (nothing()) } }

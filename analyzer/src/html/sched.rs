@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::text::{Text, css, number};
+use super::text::{Cohort, Text, css, number};
 use crate::breakdown::client;
 use crate::report::numbers::{percent, time};
 use crate::report::{Report, StageReport, WindowReport};
@@ -56,7 +56,7 @@ fn table(cohort: Option<&str>, at: &str, windows: &[WindowReport]) -> Option<Mar
         html! {
             div.scroll tabindex="0" role="region" aria-label="scheduler figures" {
                 table {
-                    @if let Some(cohort) = cohort { caption { (Text(cohort)) } }
+                    @if let Some(cohort) = cohort { caption { (Cohort(cohort)) } }
                     thead { tr { th { "window / stage" } th { "of" } th.n { "running" } th.n { "waiting" } th.n { "blocked" } th { } } }
                     tbody { @for row in &rows { (row) } }
                 }

@@ -25,6 +25,19 @@ impl Render for Text<'_> {
     }
 }
 
+/// The name of a cohort, which may have none.
+pub(super) struct Cohort<'a>(pub(super) &'a str);
+
+impl Render for Cohort<'_> {
+    fn render_to(&self, out: &mut String) {
+        if self.0.is_empty() {
+            out.push_str("<span class=\"soft\">(no cohort)</span>");
+        } else {
+            Text(self.0).render_to(out);
+        }
+    }
+}
+
 /// `text` as it is shown: at most `max` characters and nothing that steers.
 pub(super) fn shown(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {

@@ -1,15 +1,48 @@
 //! One run in time: its windows and stages on one axis, and below a stage that
 //! waits, the phases of what it waited for.
 
+use hashbrown::HashMap;
 use maud::{Markup, html};
 
-use super::text::{Text, count_at, css};
-use crate::report::Report;
+use super::text::{Cohort, Text, count_at, css};
 use crate::report::numbers::time;
 use crate::report::picture::{Picture, PictureStage, PictureWindow};
+use crate::report::{Report, RunReport};
 use crate::units::Nanos;
 
+/// A run and what is known of it elsewhere in the report.
+struct Scene<'r> {
+    run: &'r Picture,
+    item: Option<&'r RunReport>,
+    /// The same colour for the same stage, wherever it stands.
+    colours: &'r HashMap<&'r str, usize>,
+}
+
+fn scene<'r>(
+    report: &'r Report,
+    run: &'r Picture,
+    colours: &'r HashMap<&'r str, usize>,
+) -> Scene<'r> {
+    Scene {
+        run,
+        item: report.runs.items.get(run.place),
+        colours,
+    }
+}
+
+/// Places of the names of all stages, in the order of the windows.
+fn colours(report: &Report) -> HashMap<&str, usize> {
+    let mut found = HashMap::new();
+    for window in &report.windows {
+        for (place, stage) in window.stages.iter().enumerate() {
+            found.entry(stage.name.as_str()).or_insert(place);
+        }
+    }
+    found
+}
+
 pub(super) fn section(report: &Report) -> Markup {
+    let colours = colours(report);
     let placed = report.pictures.iter().flat_map(|one| &one.windows);
     let placed = placed
         .flat_map(|window| &window.stages)
@@ -18,12 +51,12 @@ pub(super) fn section(report: &Report) -> Markup {
         @for (index, one) in report.pictures.iter().enumerate() {
             @if report.pictures.len() > 1 {
                 details.cohort open[index < 2] {
-                    summary { (Text(one.cohort.as_deref().unwrap_or_default())) ": " code { (Text(&one.run)) } }
-                    (picture(report, one))
+                    summary { (Cohort(one.cohort.as_deref().unwrap_or_default())) ": " code { (Text(&one.run)) } }
+                    (picture(&scene(report, one, &colours)))
                 }
             } @else {
                 p.soft { code { (Text(&one.run)) } ", the run whose first window is nearest to the median" }
-                (picture(report, one))
+                (picture(&scene(report, one, &colours)))
             }
         }
         @if !report.pictures.is_empty() {
@@ -37,7 +70,8 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-fn picture(report: &Report, one: &Picture) -> Markup {
+fn picture(scene: &Scene<'_>) -> Markup {
+    let one = scene.run;
     let all = one.length;
     let quantum = one.windows.iter().map(|window| window.quantum).min();
     let quantum = quantum.unwrap_or(Nanos(1));
@@ -46,13 +80,14 @@ fn picture(report: &Report, one: &Picture) -> Markup {
         div.wf {
             div.r.axis { span {} span.bar { span { "0" } span { (part(2)) } span { (part(4)) } } span { "from" } span { "length" } }
             @for (place, window) in one.windows.iter().enumerate() {
-                (window_rows(report, one, (place, window)))
+                (window_rows(scene, place, window))
             }
         }
     }
 }
 
-fn window_rows(report: &Report, one: &Picture, (place, window): (usize, &PictureWindow)) -> Markup {
+fn window_rows(scene: &Scene<'_>, place: usize, window: &PictureWindow) -> Markup {
+    let one = scene.run;
     let at = format!("runs/items/{}/windows/{place}", one.place);
     html! {
         div.r.win {
@@ -64,16 +99,16 @@ fn window_rows(report: &Report, one: &Picture, (place, window): (usize, &Picture
             span { (time(window.start, window.quantum)) }
             span { (ns_at(&format!("{at}/total_ns"), window.length, window.quantum)) }
         }
-        @for (index, stage) in window.stages.iter().enumerate() {
+        @for stage in &window.stages {
             @if stage.explained_by.is_empty() {
-                div.r.sub { (stage_cells(report, one, place, index, stage)) }
+                div.r.sub { (stage_cells(scene, place, stage)) }
             } @else {
                 details {
-                    summary.r.sub { (stage_cells(report, one, place, index, stage)) }
+                    summary.r.sub { (stage_cells(scene, place, stage)) }
                     @for phases in &stage.explained_by {
                         @if let Some(window) = one.windows.get(*phases) {
-                            @for (index, phase) in window.stages.iter().enumerate() {
-                                div.r.deep { (stage_cells(report, one, *phases, index, phase)) }
+                            @for phase in &window.stages {
+                                div.r.deep { (stage_cells(scene, *phases, phase)) }
                             }
                         }
                     }
@@ -90,23 +125,20 @@ fn window_rows(report: &Report, one: &Picture, (place, window): (usize, &Picture
     }
 }
 
-fn stage_cells(
-    report: &Report,
-    one: &Picture,
-    place: usize,
-    index: usize,
-    stage: &PictureStage,
-) -> Markup {
+fn stage_cells(scene: &Scene<'_>, place: usize, stage: &PictureStage) -> Markup {
+    let one = scene.run;
     let Some(window) = one.windows.get(place) else {
         return html! {};
     };
-    let items = report.runs.items.get(one.place);
-    let stages = items.and_then(|run| run.windows.get(place));
-    let known =
-        stages.is_some_and(|window| window.stages.0.iter().any(|(name, _)| *name == stage.name));
+    let stages = scene.item.and_then(|run| run.windows.get(place));
+    let known = stages.is_some_and(|window| {
+        let mut stages = window.stages.0.iter();
+        stages.any(|(name, _)| *name == stage.name)
+    });
+    let colour = scene.colours.get(stage.name.as_str()).copied().unwrap_or(0);
     let class = format!(
         "c{}{}",
-        index % 8,
+        colour % 8,
         if stage.placed { " placed" } else { "" }
     );
     let from = stage.parts.iter().map(|(start, _)| *start).min();
