@@ -75,6 +75,10 @@ fn svg(height: i32, label: &str, draw: impl FnOnce(&Area<'_>) -> Outcome) -> Mar
 }
 
 /// Milliseconds on an axis: no more digits than its steps need.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "what the library asks of a formatter"
+)]
 fn tick(value: &f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
