@@ -78,7 +78,9 @@ def check(browser, path):
                 assert seen in (None, parts), f"{where}: {parts}, elsewhere {seen}"
                 seen = parts
     assert seen["findings"] > 0 and seen["bars"] > 2, f"{path}: {seen}"
-    assert seen["text"] > 5 and seen["numbers"] > 50, f"{path}: {seen}"
+    # One run by itself has no distribution to plot; a plot has text that is text.
+    assert seen["circles"] == 0 or seen["text"] > 5, f"{path}: {seen}"
+    assert seen["numbers"] > 50, f"{path}: {seen}"
     assert seen["scripts"] == 0, f"{path}: {seen}"
     keyboard(browser, address)
     return seen, longest

@@ -22,6 +22,7 @@ use std::io::{self, Write};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::report::Report;
+use crate::report::numbers::counted;
 
 use text::{Text, sentence};
 
@@ -46,7 +47,7 @@ pub fn page(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             meta http-equiv="Content-Security-Policy" content=(POLICY);
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="generator" content=(concat!("analyze ", env!("CARGO_PKG_VERSION")));
-            title { "Cold starts of " (Text(&report.model)) ", " (report.runs.total) " runs" }
+            title { "Cold starts of " (Text(&report.model)) ", " (counted(report.runs.total, "run")) }
             link rel="icon" href="data:,";
             style { (PreEscaped(STYLE)) }
         }
