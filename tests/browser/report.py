@@ -114,6 +114,7 @@ def pictures(browser, path, folder):
     """`report-light.png` and `report-dark.png` in the folder."""
     width, height = PICTURE
     page = browser.page(width=width, height=height, javascript=False)
+    page.call("Emulation.setScrollbarsHidden", hidden=True)
     for scheme in SCHEMES:
         page.media(scheme)
         page.open("file://" + os.path.abspath(path))
