@@ -176,9 +176,10 @@ fn analyze(
         spare_inputs(path, args, &sources)?;
     }
     let model = args.model.as_deref().map(load_model).transpose()?;
-    // Only JSON shows every run by itself and the checksums of the files.
+    // Only JSON and the page show every run by itself and the checksums of the files.
     let (items, checksums) = match args.format.into() {
         Format::Json => (Items::Every, Checksums::Taken),
+        Format::Html => (Items::Drawn, Checksums::Taken),
         Format::Table | Format::Markdown => (Items::None, Checksums::Left),
     };
     let (files, mut batch) = input::read_all(&sources, stdin, checksums)?;

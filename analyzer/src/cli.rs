@@ -107,6 +107,8 @@ pub enum FormatArg {
     Markdown,
     /// One JSON document, schema coldpath.report/1
     Json,
+    /// One self-contained page for a browser
+    Html,
 }
 
 impl From<FormatArg> for Format {
@@ -115,6 +117,7 @@ impl From<FormatArg> for Format {
             FormatArg::Table => Self::Table,
             FormatArg::Markdown => Self::Markdown,
             FormatArg::Json => Self::Json,
+            FormatArg::Html => Self::Html,
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
 mod halves;
+pub mod html;
 pub mod input;
 pub mod inspect;
 pub mod model;

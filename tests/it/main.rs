@@ -13,6 +13,7 @@ mod leftovers;
 mod pipeline;
 mod profiles;
 mod readme;
+mod report_page;
 mod session;
 mod timeline;
 mod top;

@@ -21,7 +21,7 @@ use crate::units::Nanos;
 
 use super::{
     Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
-    comparisons, covariates, explain, findings, paths, provenance, summary, windows,
+    comparisons, covariates, explain, findings, paths, picture, provenance, summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -39,6 +39,8 @@ pub struct Read<'a> {
 pub enum Items {
     /// All runs.
     Every,
+    /// All runs, and the one nearest to the median as a picture.
+    Drawn,
     /// None: for thousands of runs they are most of the report.
     None,
 }
@@ -161,6 +163,10 @@ pub fn build(
             )
         },
     );
+    let pictures = match items {
+        Items::Drawn => picture::pictures(lens, &rows, &windows, &cohorts),
+        Items::Every | Items::None => Vec::new(),
+    };
     let mut report = Report {
         schema: SCHEMA,
         provenance: provenance::provenance(lens, read.command, read.files),
@@ -177,6 +183,7 @@ pub fn build(
         cohorts,
         comparisons,
         findings: Vec::new(),
+        pictures,
     };
     report.findings = findings::findings(lens, &report, &complete);
     report
@@ -299,7 +306,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items
         profile_joins: profile_joins(lens, runs),
         incomplete: incomplete.collect(),
         items: match items {
-            Items::Every => rows.iter().map(|row| run_report(lens, row)).collect(),
+            Items::Every | Items::Drawn => rows.iter().map(|row| run_report(lens, row)).collect(),
             Items::None => Vec::new(),
         },
         first_failure: rows.iter().find_map(|row| {

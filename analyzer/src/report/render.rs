@@ -23,6 +23,8 @@ pub enum Format {
     Markdown,
     /// `coldpath.report/1`.
     Json,
+    /// One self-contained page.
+    Html,
 }
 
 /// Draws `report` on `out`.
@@ -32,6 +34,7 @@ pub enum Format {
 pub fn render(report: &Report, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Json => json(report, out),
+        Format::Html => crate::html::page(report, out),
         Format::Table => table(&sections(report), out),
         Format::Markdown => markdown(&sections(report), out),
     }

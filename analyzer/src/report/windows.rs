@@ -37,7 +37,7 @@ pub(super) fn window_reports(
             names.push((&rule.name, &rule.title));
         }
     }
-    names.push((client::WINDOW, "Request as the client saw it"));
+    names.push((client::WINDOW, client::TITLE));
     let report = |(name, title): (&str, &str)| {
         let mine: Vec<Cell<'_, '_>> = rows
             .iter()

@@ -3,6 +3,7 @@
 use crate::cargo::{Build, build, program};
 use crate::steps::{self, Outcome, fresh_dir, quoted, root, say, target_dir};
 use crate::workspace;
+use std::path::Path;
 
 /// Programs that the demo runs.
 const PACKAGES: [&str; 4] = [
@@ -57,5 +58,22 @@ pub(crate) fn run(runs: u32) -> Outcome {
         ],
     )?;
     say("\n")?;
-    steps::run(analyze, &[traces.as_ref()])
+    steps::run(analyze, &[traces.as_ref()])?;
+    let page = demo.join("report.html");
+    write_page(analyze, &traces, &page)?;
+    say(&format!("\nThe same on one page: {}\n", page.display()))
+}
+
+/// Writes the page of `input`.
+pub(crate) fn write_page(analyze: &Path, input: &Path, page: &Path) -> Outcome {
+    steps::run(
+        analyze,
+        &[
+            "--format".as_ref(),
+            "html".as_ref(),
+            "-o".as_ref(),
+            page.as_ref(),
+            input.as_ref(),
+        ],
+    )
 }
