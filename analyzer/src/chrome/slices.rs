@@ -26,6 +26,9 @@ const NANOS: u64 = 1_000;
 /// Largest process id of Linux and beyond; what is larger is no process id.
 const PID_MAX: i64 = 1 << 30;
 
+/// Events of one span that are drawn, the first: more are a log.
+pub const INSTANTS_MAX: usize = 64;
+
 /// Where a slice comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -227,19 +230,41 @@ impl Slices {
                 tid,
                 args,
             });
-            if let Source::Span(span) = &slice.source
-                && lens.data.span(*span).status == Status::Error
-            {
-                events.push(Event {
-                    kind: Kind::Instant,
-                    name: format!("error: {}", span_name(lens, *span)),
-                    category: "error",
-                    at: slice.end,
-                    pid,
-                    tid,
-                    args: message(lens, *span),
-                });
+            if let Source::Span(span) = &slice.source {
+                self.instants(lens, *span, (pid, tid), events);
             }
+        }
+    }
+
+    /// An instant for each event of a span whose time is known and not before
+    /// zero, and one at its end where it is in error.
+    fn instants(
+        &self,
+        lens: &Lens<'_>,
+        index: SpanIndex,
+        (pid, tid): (u64, u64),
+        events: &mut Vec<Event>,
+    ) {
+        let span = lens.data.span(index);
+        let instant = |name, category, at, args| Event {
+            kind: Kind::Instant,
+            name,
+            category,
+            at: self.micros(at),
+            pid,
+            tid,
+            args,
+        };
+        let timed = span.events().iter().filter_map(|event| {
+            let time = event.time.filter(|time| *time >= self.zero)?;
+            let name = shown(lens.data.names.text(event.name));
+            Some(instant(name, "event", time, Map::new()))
+        });
+        events.extend(timed.take(INSTANTS_MAX));
+        if span.status == Status::Error {
+            let name = format!("error: {}", span_name(lens, index));
+            let end = span.interval.end();
+            events.push(instant(name, "error", end, message(lens, index)));
         }
     }
 

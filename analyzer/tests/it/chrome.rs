@@ -286,6 +286,51 @@ fn text_of_a_trace_is_data() {
 }
 
 #[test]
+fn events_of_spans_and_errors_are_instants_at_their_time() {
+    // Once as the fast reader takes it, once as the lenient one does.
+    for (extra, key) in [("", "timeUnixNano"), (r#""x":[{}],"#, "time_unix_nano")] {
+        let ids = r#""traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708""#;
+        let times =
+            r#""startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000000000009000""#;
+        let events: Vec<String> = (0..70)
+            .map(|at| {
+                format!(
+                    r#"{{"{key}":"17000000000000{:05}","name":"e{at}"}}"#,
+                    1000 + at
+                )
+            })
+            .collect();
+        let before = format!(r#"{{"{key}":"1699999999999999999","name":"early"}}"#);
+        let events = events.join(",");
+        let line = format!(
+            r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{{extra}{ids},{times},"name":"a","status":{{"code":2,"message":"gone"}},"events":[{before},{{"name":"timeless"}},{events}]}}]}}]}}]}}"#
+        );
+        let answer = analyze_stdin(["chrome", "-", "--all"], format!("{line}\n").as_bytes());
+        assert_eq!(broken(&answer.stdout), [] as [&str; 0]);
+        let found = self::events(&answer);
+        let instants: Vec<_> = found.iter().filter(|event| event["ph"] == "i").collect();
+        // 64 of 70, and the error.
+        assert_eq!(instants.len(), 65);
+        assert_eq!(
+            (&instants[0]["name"], &instants[0]["ts"]),
+            (&json!("e0"), &json!(1))
+        );
+        let error = instants[64];
+        assert_eq!(
+            (&error["name"], &error["ts"]),
+            (&json!("error: a"), &json!(9))
+        );
+        assert_eq!(error["args"]["status_message"], "gone");
+    }
+    let answer = draw(&fixture("qwen-serve-0.24.4/cold"), &["--run", "1"]);
+    assert!(
+        events(&answer)
+            .iter()
+            .any(|event| event["name"] == "session.new.completed")
+    );
+}
+
+#[test]
 fn the_trace_can_be_analysed_again() {
     for path in ["coldpath/valid/one-run", "qwen-serve-0.24.4/cold"] {
         let drawn = draw(&fixture(path), &["--run", "1"]);
