@@ -247,6 +247,62 @@ fn runs_beyond_the_bound_are_left_out_and_said() {
 }
 
 #[test]
+fn slices_beyond_the_bound_are_left_out_and_said() {
+    let span = |at: u64, id: u64, parent: &str, length: u64| {
+        let (start, filler) = (1_700_000_000_000_000_000 + at * 10_000, "v".repeat(150));
+        format!(
+            r#"{{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"{id:016x}",{parent}"name":"s{at}","startTimeUnixNano":"{start}","endTimeUnixNano":"{}","attributes":[{{"key":"k","value":{{"stringValue":"{filler}"}}}}]}}"#,
+            start + length
+        )
+    };
+    let parent = r#""parentSpanId":"0000000000000001","#;
+    let mut spans = vec![span(0, 1, "", 1_000_000_000)];
+    spans.extend((0..16_500).map(|at| span(at, at + 2, parent, 5_000 + at)));
+    let line = format!(
+        r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{}]}}]}}]}}"#,
+        spans.join(",")
+    );
+    let answer = analyze_stdin(["chrome", "-", "--all"], format!("{line}\n").as_bytes());
+    assert_eq!(broken(&answer.stdout), [] as [&str; 0]);
+    assert!(answer.stdout.len() < 10_000_000, "{}", answer.stdout.len());
+    let text = &answer.stderr;
+    assert!(
+        text.contains("117 spans left out, the shortest: a file holds 16384"),
+        "{text}"
+    );
+    let events = events(&answer);
+    let slices = events.iter().filter(|event| event["ph"] == "X");
+    assert_eq!(slices.count(), 16_384);
+    assert!(of(&events, "X", "s116").is_empty());
+    assert_eq!(of(&events, "X", "s117").len(), 1);
+}
+
+#[test]
+fn processes_that_share_an_id_get_one_above_every_real_one() {
+    let other = fixture("coldpath/valid/curl-only.jsonl");
+    let answer = draw(
+        &fixture("coldpath/valid/one-run"),
+        &["--all", other.to_str().unwrap()],
+    );
+    let events = events(&answer);
+    let mut ids: Vec<_> = of(&events, "M", "process_name")
+        .iter()
+        .map(|event| event["pid"].as_u64().unwrap())
+        .collect();
+    let known = [100, 200, 300];
+    assert!(known.iter().all(|id| ids.contains(id)), "{ids:?}");
+    assert!(
+        ids.iter().all(|id| known.contains(id) || *id > 300),
+        "{ids:?}"
+    );
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+    assert!(answer.stdout.contains("coldpathd (pid 200) · "));
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused() {
     let path = fixture("coldpath/valid/one-run");
     let refused = |options: &[&str]| {
