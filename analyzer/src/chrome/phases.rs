@@ -23,6 +23,8 @@ pub struct Phase {
     pub interval: Interval,
     /// Whether its place in time is assumed.
     pub placed: bool,
+    /// Whether it is on the critical path.
+    pub critical: bool,
 }
 
 /// The phases beside one span.
@@ -57,6 +59,7 @@ fn of_window(lens: &Lens<'_>, run: &Run<'_>, window: &RunWindow<'_>) -> Option<P
             window: window.name.to_owned(),
             interval: *interval,
             placed: stage.placed,
+            critical: false,
         })
     });
     let parts: Vec<Phase> = parts.collect();
@@ -69,6 +72,7 @@ fn of_window(lens: &Lens<'_>, run: &Run<'_>, window: &RunWindow<'_>) -> Option<P
         window: window.name.to_owned(),
         interval: window.interval,
         placed: false,
+        critical: false,
     };
     let same = lens.data.span(host).interval == window.interval;
     Some(Phases {

@@ -19,7 +19,7 @@ use crate::units::{Interval, Nanos, Timestamp};
 use super::critical;
 use super::event::{Event, Kind, Text, shown};
 use super::lanes::Lanes;
-use super::phases::{Phase, phases};
+use super::phases::{Phase, Phases, phases};
 
 /// Nanoseconds in a microsecond.
 const NANOS: u64 = 1_000;
@@ -130,10 +130,11 @@ impl Slices {
             .enumerate()
             .map(|(at, span)| (*span, at))
             .collect();
-        let beside = match run.chain {
+        let mut beside = match run.chain {
             ChainState::NotTraced => Vec::new(),
             _ => phases(lens, run),
         };
+        found.critical = critical_spans(lens, run, &mut beside);
         let beside: Vec<_> = beside
             .into_iter()
             .filter(|group| shown.contains_key(&group.host))
@@ -169,7 +170,6 @@ impl Slices {
             }
         }
         found.of_span = shown;
-        found.critical = critical_spans(lens, run);
         found
     }
 
@@ -231,7 +231,7 @@ impl Slices {
                 args,
             });
             if let Source::Span(span) = &slice.source {
-                self.instants(lens, *span, (pid, tid), events);
+                self.instants(lens, *span, (pid, tid), text, events);
             }
         }
     }
@@ -243,6 +243,7 @@ impl Slices {
         lens: &Lens<'_>,
         index: SpanIndex,
         (pid, tid): (u64, u64),
+        text: &mut Text,
         events: &mut Vec<Event>,
     ) {
         let span = lens.data.span(index);
@@ -255,12 +256,19 @@ impl Slices {
             tid,
             args,
         };
+        let names = &lens.data.names;
         let timed = span.events().iter().filter_map(|event| {
             let time = event.time.filter(|time| *time >= self.zero)?;
-            let name = shown(lens.data.names.text(event.name));
-            Some(instant(name, "event", time, Map::new()))
+            Some((event, time))
         });
-        events.extend(timed.take(INSTANTS_MAX));
+        for (event, time) in timed.take(INSTANTS_MAX) {
+            let mut args = Map::new();
+            let attributes = event.attributes.iter();
+            let attributes =
+                attributes.map(|(key, value)| (names.text(key).to_owned(), json(lens, value)));
+            text.add(attributes, &mut args);
+            events.push(instant(shown(names.text(event.name)), "event", time, args));
+        }
         if span.status == Status::Error {
             let name = format!("error: {}", span_name(lens, index));
             let end = span.interval.end();
@@ -314,7 +322,7 @@ impl Slices {
 }
 
 /// The critical spans of every cold request, from what its client waited for.
-fn critical_spans(lens: &Lens<'_>, run: &Run<'_>) -> BTreeSet<SpanIndex> {
+fn critical_spans(lens: &Lens<'_>, run: &Run<'_>, phases: &mut [Phases]) -> BTreeSet<SpanIndex> {
     let kind = lens
         .model
         .client
@@ -326,10 +334,12 @@ fn critical_spans(lens: &Lens<'_>, run: &Run<'_>) -> BTreeSet<SpanIndex> {
         let client = above.find(|above| kind.is_some() && lens.kind_of(*above) == kind);
         client.unwrap_or(span)
     };
-    let cold = run.cold_requests(lens);
-    cold.iter()
-        .flat_map(|request| critical::path(lens, root(request.span)))
-        .collect()
+    let mut found = BTreeSet::new();
+    for request in run.cold_requests(lens) {
+        let alone = run.with_only(request);
+        found.extend(critical::path(lens, &alone, root(request.span), phases));
+    }
+    found
 }
 
 fn process(lens: &Lens<'_>, span: SpanIndex) -> Process {
@@ -345,11 +355,15 @@ fn process(lens: &Lens<'_>, span: SpanIndex) -> Process {
 }
 
 fn phase_args(phase: &Phase) -> Map<String, Json> {
-    Map::from_iter([
+    let mut args = Map::from_iter([
         ("window".to_owned(), shown(&phase.window).into()),
         ("duration_us".to_owned(), micros(phase.interval.length())),
         ("placed".to_owned(), phase.placed.into()),
-    ])
+    ]);
+    if phase.critical {
+        args.insert("critical".to_owned(), true.into());
+    }
+    args
 }
 
 /// The span's name; where a model tells spans of one name apart by what they
