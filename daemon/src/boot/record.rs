@@ -249,7 +249,7 @@ impl BootRecord {
             path,
             service: "coldpathd",
             anchor: self.anchor(),
-            precedes: "daemon.boot and its children, health.first, runtime.start, runtime.telemetry",
+            precedes: "daemon.boot and its children, health.first, runtime.start, runtime.telemetry, requests that came before this",
         };
         LiveView::open(&config)
             .inspect_err(|error| {

@@ -57,5 +57,21 @@ pub(crate) fn run(runs: u32) -> Outcome {
         ],
     )?;
     say("\n")?;
-    steps::run(analyze, &[traces.as_ref()])
+    steps::run(analyze, &[traces.as_ref()])?;
+    let picture = demo.join("cold-start.trace.json");
+    steps::run(
+        analyze,
+        &[
+            "chrome".as_ref(),
+            traces.as_ref(),
+            "--run".as_ref(),
+            "p50".as_ref(),
+            "-o".as_ref(),
+            picture.as_ref(),
+        ],
+    )?;
+    say(&format!(
+        "\nOne of them as a picture, for Perfetto, chrome://tracing or speedscope: {}\n",
+        picture.display()
+    ))
 }

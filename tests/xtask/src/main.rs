@@ -23,7 +23,8 @@ const HELP: &str = "\
 cargo xtask TASK
 
   demo [--runs N]        report of the bundled real captures, then N (30) cold starts of
-                         coldpathd with its embedded agent; leaves target/demo/traces
+                         coldpathd with its embedded agent; leaves target/demo/traces and the median
+                         one as target/demo/cold-start.trace.json
   dist                   the programs as they are shipped: static, optimised as a whole,
                          stripped; leaves target/dist/NAME and NAME.unstripped
   bench start [--runs N] process start to listener, first /health and first session,

@@ -125,7 +125,7 @@ impl LiveView {
         let unix_nano = config.anchor.wall_at(view.begun).as_unix_nanos();
         dispatcher::with_default(&view.dispatch, || {
             tracing::info!(
-                name = "live view begins",
+                name = %"live view begins",
                 pid = std::process::id(),
                 unix_nano,
                 precedes = %config.precedes
