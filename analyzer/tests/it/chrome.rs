@@ -404,3 +404,74 @@ fn the_trace_can_be_analysed_again() {
         );
     }
 }
+
+#[test]
+fn a_thousand_runs_stay_below_ten_megabytes_and_what_was_left_out_is_said() {
+    let filler = "v".repeat(180);
+    let lines: String = (0..1_000_u64)
+        .map(|run| {
+            let zero = 1_700_000_000_000_000_000 + run * 1_000_000_000;
+            let spans: Vec<String> = (0..40_u64)
+                .map(|at| {
+                    let parent = if at == 0 { "" } else { r#""parentSpanId":"0000000000000001","# };
+                    format!(
+                        r#"{{"traceId":"{:032x}","spanId":"{:016x}",{parent}"name":"s{at}","startTimeUnixNano":"{}","endTimeUnixNano":"{}","attributes":[{{"key":"k","value":{{"stringValue":"{filler}"}}}}]}}"#,
+                        run + 1, at + 1, zero + at, zero + 900_000 - at
+                    )
+                })
+                .collect();
+            format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{}]}}]}}]}}"#, spans.join(",")) + "\n"
+        })
+        .collect();
+    let answer = analyze_stdin(["chrome", "-", "--all"], lines.as_bytes());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(broken(&answer.stdout), [] as [&str; 0]);
+    assert!(answer.stdout.len() < 10_000_000, "{}", answer.stdout.len());
+    let said = "968 runs of 1000 left out, the last: a file holds 32; name others with --run";
+    assert!(answer.stderr.contains(said), "{}", answer.stderr);
+    let slices = events(&answer)
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .count();
+    assert_eq!(slices, 32 * 40);
+}
+
+#[test]
+fn the_critical_path_goes_through_a_wait_into_what_it_waits_for() {
+    // Run 8: the wait has no link, and began while the agent was starting; the
+    // spawn and the preheat are waited for by nobody, nor is the second session.
+    let answer = draw(&fixture("qwen-serve-0.24.4/cold"), &["--run", "8"]);
+    let events = events(&answer);
+    let mut critical: Vec<_> = events
+        .iter()
+        .filter(|event| event["ph"] == "X" && event["args"]["critical"] == true)
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    critical.sort_unstable();
+    let expected = [
+        "acp_import",
+        "agent.startup",
+        "app_initialization",
+        "args_parse",
+        "auth",
+        "bootstrap_config_initialization",
+        "channel.initialize",
+        "channel.wait",
+        "config_construction",
+        "config_setup",
+        "file_system_setup",
+        "gemini_import",
+        "initialize_handler",
+        "process_to_profiler_ready",
+        "qwen-code.daemon.session_start",
+        "request",
+        "response_build",
+        "runtime.wait",
+        "session.new",
+        "session_register",
+        "settings_load",
+        "settings_load",
+        "transport_setup",
+    ];
+    assert_eq!(critical, expected);
+}
