@@ -57,7 +57,7 @@ fn live(events: &[Value]) -> BTreeMap<String, Shown> {
         let args = &event["args"];
         let ended =
             |other: &&Value| other["ph"] == "e" && other["args"]["span_id"] == args["span_id"];
-        let end = events.iter().find(ended).expect("the span ends");
+        let end = events.iter().find(ended).unwrap();
         let shown = Shown {
             name: text(&event["name"]),
             parent: text(&args["parent_id"]),
@@ -104,7 +104,7 @@ fn check_same(live: &BTreeMap<String, Shown>, drawn: &BTreeMap<String, Shown>) {
 
 fn list(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]

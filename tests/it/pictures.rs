@@ -52,7 +52,9 @@ fn of_trace(trace: &Value) -> Lanes {
     }
     for slices in found.values_mut() {
         let first = slices.iter().map(|slice| slice.1).min().unwrap_or(0);
-        slices.iter_mut().for_each(|slice| slice.1 -= first);
+        for slice in slices {
+            slice.1 -= first;
+        }
     }
     sorted(found)
 }

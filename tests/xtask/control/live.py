@@ -2,7 +2,8 @@
 
     live.py FOLDER…   each with the views `live*.json` and the trace in `traces/*.jsonl`
 
-Both clocks are the process's own; the view is dated by `unix_nano` of its first event.
+Both clocks are the process's own; the view is dated by `unix_nano` of its first event,
+which is read some microseconds before that event's own time: shifts are that much low.
 """
 
 import glob
