@@ -16,7 +16,7 @@ Usage: coldpath-agent [OPTIONS]
 Options:
       --trace-dir DIR  Write OTLP JSON lines and session profiles into DIR
                        [environment: COLDPATH_TRACE_DIR]
-      --chrome FILE    Show session starts as they happen, a Chrome trace, in FILE with
+      --chrome FILE    Show session starts live in a Chrome trace: FILE with
                        .agent-PID before its extension; needs a trace directory
                        [environment: COLDPATH_CHROME]
   -h, --help           Print help
