@@ -34,7 +34,9 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",
     "--remote-debugging-pipe",
-    "--disable-gpu",
+    # Viewers draw with WebGL; there is no graphics card to do it.
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
     # Containers have little /dev/shm.
     "--disable-dev-shm-usage",
     # No request but those of the page.
@@ -269,6 +271,14 @@ class Page:
             if time.monotonic() > end:
                 raise BrowserError(f"not so in {DEADLINE:.0f} s: {expression}")
             time.sleep(0.02)
+
+    def choose_file(self, selector, path):
+        """Gives a file to the first file input that a CSS selector finds."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        found = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        if not found:
+            raise BrowserError(f"nothing is {selector}")
+        self.call("DOM.setFileInputFiles", nodeId=found, files=[os.path.abspath(path)])
 
     def press(self, key, code=None, number=0, modifiers=0):
         """Presses and lets go a key: its name, code and number; 2 is Control."""

@@ -10,6 +10,8 @@ mod bootstrap;
 mod context;
 mod kill;
 mod leftovers;
+mod live_view;
+mod pictures;
 mod pipeline;
 mod profiles;
 mod readme;

@@ -13,6 +13,7 @@ use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Valu
 use crate::units::{Interval, LENGTH_MAX, Timestamp};
 
 use super::batch::Batch;
+use super::otlp::event_time;
 use cursor::{Cursor, DEPTH_MAX, DIGITS_MAX};
 
 mod cursor;
@@ -252,7 +253,7 @@ impl<'a> Cursor<'a> {
 
     fn event(&mut self, batch: &mut Batch) -> Option<Event> {
         let mut met = Met::default();
-        let (mut name, mut attributes) = (None, Vec::new());
+        let (mut name, mut time, mut attributes) = (None, None, Vec::new());
         self.object(|cursor, key| match key {
             "name" => {
                 met.once(0)?;
@@ -263,10 +264,16 @@ impl<'a> Cursor<'a> {
                 met.once(1)?;
                 cursor.attributes(batch, &mut attributes)
             }
+            "timeUnixNano" => {
+                met.once(2)?;
+                time = Some(cursor.instant()?);
+                Some(())
+            }
             _ => cursor.skip_field(key),
         })?;
         Some(Event {
             name: batch.names.intern(name?),
+            time: event_time(time),
             attributes: attributes.into_iter().collect(),
         })
     }

@@ -80,7 +80,10 @@ struct OtlpSpan<'a> {
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
+#[serde(rename_all = "camelCase")]
 struct OtlpEvent<'a> {
+    #[serde(default, alias = "time_unix_nano")]
+    time_unix_nano: Scalar<'a>,
     #[serde(default)]
     name: Text<'a>,
     #[serde(default)]
@@ -171,6 +174,11 @@ fn add_group(group: ResourceSpans<'_>, place: Place, batch: &mut Batch) {
     }
 }
 
+/// When an event was; 0 means that nobody said.
+pub(super) fn event_time(nanos: Option<u64>) -> Option<Timestamp> {
+    nanos.filter(|nanos| *nanos > 0).map(Timestamp)
+}
+
 fn keep_span(
     span: OtlpSpan<'_>,
     resource: ResourceIndex,
@@ -188,6 +196,7 @@ fn keep_span(
     let (status, message) = keep_status(span.status, &mut batch.names);
     let events = span.events.0.into_iter().map(|event| Event {
         name: batch.names.intern(&event.name.0),
+        time: event_time(event.time_unix_nano.as_u64()),
         attributes: keep_attributes(event.attributes.0, place, batch),
     });
     let events: Vec<Event> = events.collect();

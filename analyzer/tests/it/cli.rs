@@ -52,9 +52,7 @@ fn wrong_usage_and_unreadable_input_exit_with_2() {
 
 #[test]
 fn names_of_other_versions_are_not_taken_for_files() {
-    for name in [
-        "compare", "gate", "placebo", "plan", "chrome", "explain", "trend",
-    ] {
+    for name in ["compare", "gate", "placebo", "plan", "explain", "trend"] {
         refused(
             &[name, "x"],
             &format!("`analyze {name}` is not in this version"),
@@ -187,6 +185,10 @@ fn help_of_every_subcommand_can_be_typed_as_it_stands() {
         (
             &["check", "--help"],
             "Usage: analyze check [OPTIONS] --model",
+        ),
+        (
+            &["chrome", "--help"],
+            "Usage: analyze chrome [OPTIONS] <FILES>",
         ),
     ] {
         let help = analyze(args);

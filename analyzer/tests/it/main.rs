@@ -9,6 +9,8 @@
 mod support;
 
 mod bad_input;
+mod chrome;
+mod chrome_rules;
 mod cli;
 mod cohorts;
 mod coldpath;

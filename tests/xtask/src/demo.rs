@@ -61,7 +61,13 @@ pub(crate) fn run(runs: u32) -> Outcome {
     steps::run(analyze, &[traces.as_ref()])?;
     let page = demo.join("report.html");
     write_page(analyze, &traces, &page)?;
-    say(&format!("\nThe same on one page: {}\n", page.display()))
+    say(&format!("\nThe same on one page: {}\n", page.display()))?;
+    let picture = demo.join("cold-start.trace.json");
+    draw(analyze, &traces, &picture)?;
+    say(&format!(
+        "One of them as a picture, for Perfetto, chrome://tracing or speedscope: {}\n",
+        picture.display()
+    ))
 }
 
 /// Writes the page of `input`.
@@ -74,6 +80,21 @@ pub(crate) fn write_page(analyze: &Path, input: &Path, page: &Path) -> Outcome {
             "-o".as_ref(),
             page.as_ref(),
             input.as_ref(),
+        ],
+    )
+}
+
+/// Draws the median run of `input` for a trace viewer.
+pub(crate) fn draw(analyze: &Path, input: &Path, picture: &Path) -> Outcome {
+    steps::run(
+        analyze,
+        &[
+            "chrome".as_ref(),
+            input.as_ref(),
+            "--run".as_ref(),
+            "p50".as_ref(),
+            "-o".as_ref(),
+            picture.as_ref(),
         ],
     )
 }
