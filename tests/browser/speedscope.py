@@ -23,6 +23,8 @@ CATCH = """
 URL.createObjectURL = blob => { blob.text().then(text => window.saved = text); return '#'; };
 HTMLAnchorElement.prototype.click = () => {};
 """
+# Wide and flat: a cold start has few rows in a lane.
+SIZE = (1000, 190)
 # Units of speedscope in microseconds.
 MICROS = {"nanoseconds": 1e-3, "microseconds": 1.0, "milliseconds": 1e3, "seconds": 1e6}
 
@@ -65,7 +67,7 @@ def main(trace, screenshot=None):
     index = app()
     program()
     with Chromium() as browser:
-        page = browser.page()
+        page = browser.page(*SIZE)
         page.open(index.as_uri())
         page.wait_for("document.querySelector('input[type=file]') !== null")
         page.evaluate(CATCH)

@@ -1,15 +1,19 @@
 //! `cargo xtask pictures`: the README's pictures, made anew from the bundled captures.
 //!
-//! Needs Chromium. What is drawn comes from files of this repository, so a picture
+//! Needs Chromium and npm, of which it installs the viewer `speedscope` below the target
+//! folder. What is drawn comes from files of this repository, so a picture
 //! only changes with what draws it.
 
 use crate::cargo::{Build, build, program};
-use crate::demo::write_page;
+use crate::demo::{draw, write_page};
 use crate::steps::{Outcome, output, root, say, target_dir};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Writes `docs/pictures/report-light.png` and `report-dark.png`.
+/// The viewer that a trace is shown in, as npm names it.
+const VIEWER: &str = "speedscope@1.25.0";
+
+/// Writes `docs/pictures/report-light.png`, `report-dark.png` and `cold-start.png`.
 pub(crate) fn run() -> Outcome {
     let folder = root().join("docs/pictures");
     make(&folder)?;
@@ -27,7 +31,24 @@ pub(crate) fn run() -> Outcome {
     script.arg("-B").arg("tests/browser/report.py");
     script.arg("--pictures").arg(&page).arg(&folder);
     output(&mut script)?;
+    let trace = target_dir().join("picture.trace.json");
+    draw(program(&programs, "analyze")?, &captures, &trace)?;
+    let mut script = Command::new("python3");
+    script.env("COLDPATH_SPEEDSCOPE", viewer()?);
+    script.arg("-B").arg("tests/browser/speedscope.py");
+    script.arg(&trace).arg(folder.join("cold-start.png"));
+    output(&mut script)?;
     say(&format!("{}\n", folder.display()))
+}
+
+/// Installs the viewer; its folder.
+fn viewer() -> Result<PathBuf, String> {
+    let prefix = target_dir().join("speedscope");
+    make(&prefix)?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
+    output(npm.arg(&prefix).arg(VIEWER))?;
+    Ok(prefix.join("node_modules/speedscope"))
 }
 
 fn make(folder: &PathBuf) -> Outcome {
