@@ -10,6 +10,8 @@ mod support;
 
 mod bad_input;
 mod calibration;
+mod chrome;
+mod chrome_rules;
 mod cli;
 mod cohorts;
 mod coldpath;
@@ -19,6 +21,7 @@ mod findings;
 mod formats;
 mod fuzz_corpus;
 mod gate;
+mod html;
 mod known_bad;
 mod many_stages;
 mod order;

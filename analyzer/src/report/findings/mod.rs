@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::model::lens::Lens;
 
 use super::build::Row;
+use super::numbers::NO_COHORT;
 use super::{DrillReport, Finding, GroupReport, Ordered, Report, WindowReport};
 
 pub(crate) use waits::parts_of;
@@ -132,13 +133,9 @@ fn named(cohort: Option<&str>, mut found: Vec<Finding>) -> Vec<Finding> {
     found
 }
 
-/// A cohort's name in a sentence.
+/// A cohort's name in a sentence, which is made harmless when it is printed.
 fn or_unnamed(cohort: &str) -> &str {
-    if cohort.is_empty() {
-        "(no cohort)"
-    } else {
-        cohort
-    }
+    if cohort.is_empty() { NO_COHORT } else { cohort }
 }
 
 fn finding(code: &'static str, text: String, values: Vec<(&str, Value)>) -> Finding {

@@ -65,8 +65,9 @@ fn deadline_of(lens: &Lens<'_>, rule: &DrillRule, rows: &[&Row<'_>]) -> Option<F
         rule.explained_by,
         counted(of, "run")
     );
-    // Only where the wait follows its own start is the slope evidence of it.
-    let slope = found.filter(|found| found.pearson < 0.0);
+    // Only where the wait surely follows its own start is the slope evidence of it.
+    let is_sure = |(_, high): (f64, f64)| high < 0.0;
+    let slope = found.filter(|found| found.pearson_ci.is_some_and(is_sure));
     if let Some(found) = slope {
         text.push_str(", and one millisecond later it is ");
         text.push_str(&coefficient(-found.slope));

@@ -9,7 +9,7 @@ mod metrics;
 mod windows;
 
 use super::covariates::Covariate;
-use super::numbers::{NONE, coefficient, escape, or_none};
+use super::numbers::{NONE, coefficient, cohort_name, escape, or_none};
 use super::{Report, WindowReport};
 
 /// Title of the first section, where there are findings.
@@ -126,7 +126,7 @@ fn head(cells: &[&str]) -> Vec<String> {
 fn titled(title: &str, cohort: Option<&str>) -> String {
     match cohort {
         None => title.to_owned(),
-        Some(cohort) => format!("{title}: {}", escape(cohort)),
+        Some(cohort) => format!("{title}: {}", cohort_name(cohort)),
     }
 }
 
