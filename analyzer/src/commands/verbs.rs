@@ -71,6 +71,7 @@ fn compare_verb(
         &args.out,
         &compared,
         || compare::layout::sections(&compared),
+        ("Comparison", Some(&compared)),
         stdout,
     )?;
     Ok(exit::OK)
@@ -94,7 +95,13 @@ fn gate_verb(args: &GateArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Res
         placebo: placebo.as_ref(),
         judgement: &judgement,
     };
-    write(&args.out, &judged, || layout::sections(&judged), stdout)?;
+    write(
+        &args.out,
+        &judged,
+        || layout::sections(&judged),
+        ("Gate", Some(&comparison)),
+        stdout,
+    )?;
     Ok(match judgement.verdict {
         Verdict::Pass => exit::OK,
         Verdict::Fail => exit::GATE_FAILED,
@@ -120,7 +127,7 @@ fn placebo_verb(
         format: crate::cli::FormatArg::Json,
         output: args.output.clone(),
     };
-    write(&out, &placebo, Vec::new, stdout)?;
+    write(&out, &placebo, Vec::new, ("", None), stdout)?;
     Ok(exit::OK)
 }
 
@@ -128,7 +135,13 @@ fn plan_verb(args: &PlanArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Res
     call.output.clone_from(&args.out.output);
     let pilot = compared(&args.arms, &[], &mut call)?;
     let plan = plan::plan(&pilot, args.effect);
-    write(&args.out, &plan, || plan::sections(&plan), stdout)?;
+    write(
+        &args.out,
+        &plan,
+        || plan::sections(&plan),
+        ("Plan", None),
+        stdout,
+    )?;
     Ok(exit::OK)
 }
 
@@ -150,11 +163,13 @@ fn write(
     out: &Out,
     document: &impl Serialize,
     sections: impl Fn() -> Vec<Section>,
+    page: (&str, Option<&Comparison>),
     stdout: &mut dyn Write,
 ) -> Result<(), Refusal> {
     let draw = |to: &mut dyn Write| -> io::Result<()> {
         match out.format.into() {
             Format::Json => json(document, to),
+            Format::Html => compare::html::page(page.0, &sections(), page.1, to),
             format => draw_sections(&sections(), format, to),
         }
     };

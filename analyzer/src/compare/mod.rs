@@ -4,11 +4,12 @@
 //! [`facts`] takes plain data from runs, [`pairing`] finds partners or refuses in
 //! words, [`effect`] and [`stages`] compute, [`control`] and [`relocation`] judge
 //! whether the figures may be believed and where time went, [`words`] says it,
-//! and [`layout`] draws it. Nothing here reads a file or decides a gate.
+//! and [`layout`] and [`html`] draw it. Nothing here reads a file or decides a gate.
 
 pub mod control;
 pub mod effect;
 pub mod facts;
+pub mod html;
 pub mod json;
 pub mod layout;
 pub mod margin;

@@ -26,9 +26,10 @@ use crate::report::numbers::counted;
 
 use text::{Text, sentence};
 
-const STYLE: &str = include_str!("style.css");
+/// The style of every page.
+pub(crate) const STYLE: &str = include_str!("style.css");
 /// Nothing is fetched and nothing runs; the icon and the style are inside.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Draws `report` as a page. Runs and pictures stand in it only where the report
 /// was asked for them ([`Items::Drawn`](crate::report::build::Items::Drawn)).

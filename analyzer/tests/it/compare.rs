@@ -450,3 +450,16 @@ fn markdown_is_ready_for_a_pull_request() {
     );
     assert!(answer.stdout.contains("| process_to_session "));
 }
+
+#[test]
+fn the_page_stands_alone_and_draws_every_pair() {
+    let folder = fixture("verdicts/import-closure").display().to_string();
+    let page = analyze(["compare", &folder, "--format", "html"]).stdout;
+    for forbidden in ["<script", "http://", "https://", "NaN", "inf\""] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    // Ten figures of sixty pairs, in half of which the control ran first.
+    assert_eq!(page.matches("<circle ").count(), 300);
+    assert_eq!(page.matches("<figure>").count(), 10);
+    assert!(page.contains("process_to_session: -66.85 ms, 95 % interval"));
+}
