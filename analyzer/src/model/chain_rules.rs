@@ -109,6 +109,21 @@ pub struct Measured {
     pub failure: String,
     /// Attribute: pair.
     pub pair: String,
+    /// Attributes of delays that were injected.
+    pub injected: Option<Injected>,
+}
+
+/// Attributes of delays that were injected at a stage, in nanoseconds: prefix, the
+/// stage's name, suffix.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Injected {
+    /// Before the name.
+    pub prefix: String,
+    /// Behind the name.
+    pub suffix: String,
+    /// Metric that is the total which a delay may reach.
+    pub total: String,
 }
 
 /// What a process says about its own trace, as resource attributes.

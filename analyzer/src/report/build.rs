@@ -21,7 +21,7 @@ use crate::units::Nanos;
 
 use super::{
     Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
-    comparisons, covariates, explain, findings, paths, provenance, summary, windows,
+    comparisons, covariates, explain, findings, injection, paths, provenance, summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -186,6 +186,7 @@ pub fn build(
         windows,
         cohorts,
         comparisons,
+        injections: injection::injections(lens, &complete),
         findings: Vec::new(),
     };
     report.findings = findings::findings(lens, &report, &complete);

@@ -267,7 +267,7 @@ fn differences(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(candidate_less_control).collect()
 }
 
-fn shift_report<V>(found: Result<Shift, Undefined>, wrap: impl Fn(f64) -> V) -> ShiftReport<V> {
+pub(super) fn shift_report<V>(found: Result<Shift, Undefined>, wrap: impl Fn(f64) -> V) -> ShiftReport<V> {
     match found {
         Err(undefined) => ShiftReport {
             estimate: None,

@@ -12,6 +12,7 @@ pub mod comparisons;
 pub mod covariates;
 pub mod explain;
 pub mod findings;
+pub mod injection;
 pub mod layout;
 pub mod numbers;
 pub mod paths;
@@ -68,6 +69,8 @@ pub struct Report {
     pub cohorts: Vec<CohortReport>,
     /// Every two cohorts compared in pairs.
     pub comparisons: Vec<Comparison>,
+    /// What injected delays did to the total.
+    pub injections: Vec<injection::InjectionReport>,
     /// What the figures say, in words.
     pub findings: Vec<Finding>,
 }

@@ -5,6 +5,7 @@
 
 mod beside;
 mod coverage;
+mod injection;
 mod metrics;
 mod windows;
 
@@ -64,6 +65,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
         all.extend(metrics::comparisons(&report.comparisons));
         all.extend(several_cohorts(report));
     }
+    all.extend(injection::injections(&report.injections));
     all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());

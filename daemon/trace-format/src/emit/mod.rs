@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod collector;
 pub mod fault;
+pub mod inject;
 pub mod file;
 pub mod profile_file;
 mod reserve;
