@@ -3,8 +3,8 @@
 //! Concurrent first requests of scope `single` coalesce on one creation: one gets
 //! `attached: false`, all share the same failure, and the next one tries again.
 
-use crate::runtime::hold_up;
 use crate::channel::{Attempt, Channel, ChannelError, Channels, Failure};
+use crate::runtime::hold_up;
 use coldpath_acp::messages::{NewSessionRequest, NewSessionResponse};
 use coldpath_trace_format::emit::{
     MonoNanos, SpanContext, Stage, Telemetry, WallNanos, fault, uuid,

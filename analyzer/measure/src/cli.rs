@@ -476,7 +476,12 @@ impl ChoiceArgs {
         }
         for (arm, text) in addressed(&self.stop_at, &names) {
             let known = StopAt::ALL.map(StopAt::name).join(", ");
-            let chosen = choice("--stop-at", text, StopAt::from_name, &format!("one of {known}"))?;
+            let chosen = choice(
+                "--stop-at",
+                text,
+                StopAt::from_name,
+                &format!("one of {known}"),
+            )?;
             each(arms, arm, |draft| draft.stop_at = chosen);
         }
         for (arm, text) in addressed(&self.sampler, &names) {
@@ -520,10 +525,7 @@ fn addressed<'t>(
         _ => (None, value.as_str()),
     };
     // Those for all come first, so that those for one arm have the last word.
-    let (all, one): (Vec<_>, Vec<_>) = values
-        .iter()
-        .map(split)
-        .partition(|(arm, _)| arm.is_none());
+    let (all, one): (Vec<_>, Vec<_>) = values.iter().map(split).partition(|(arm, _)| arm.is_none());
     all.into_iter().chain(one)
 }
 

@@ -193,9 +193,7 @@ impl Draft {
     /// The first thing that is wrong.
     pub fn check(self, around: &Surroundings) -> Result<Experiment, DraftError> {
         let (sets, arms) = check_sets(self.sets, around)?;
-        let workspace = self
-            .workspace
-            .unwrap_or_else(|| around.current_dir.clone());
+        let workspace = self.workspace.unwrap_or_else(|| around.current_dir.clone());
         let workspace = absolute_dir(&around.current_dir.join(workspace.clone()))
             .map_err(|error| DraftError::Workspace(workspace, error))?;
         let out = around.current_dir.join(&self.out);
@@ -345,7 +343,10 @@ fn own_files(
     around: &Surroundings,
 ) -> Vec<PathBuf> {
     let folder = program.parent().unwrap_or(program).to_string_lossy();
-    let named = words.iter().skip(1).map(|word| around.current_dir.join(word));
+    let named = words
+        .iter()
+        .skip(1)
+        .map(|word| around.current_dir.join(word));
     let beside = driver.files.iter().map(|file| {
         let path = file.replace("{program_dir}", &folder);
         around.current_dir.join(path)

@@ -181,7 +181,9 @@ pub fn carry_out(
         Ok(outcome) if outcome.interrupted.is_some() => Status::Interrupted,
         Ok(_) => Status::Complete,
     });
-    let written = manifest.write(&experiment.out).and_then(|()| journal.close());
+    let written = manifest
+        .write(&experiment.out)
+        .and_then(|()| journal.close());
     drop(watchdog);
     let outcome = made?;
     written.map_err(cannot_write)?;

@@ -189,8 +189,8 @@ fn arm(
             text.replace(&format!("{{{name}}}"), value)
         })
     };
-    let words = command::split_words(&fill(&table.command))
-        .map_err(|error| format!("command: {error}"))?;
+    let words =
+        command::split_words(&fill(&table.command)).map_err(|error| format!("command: {error}"))?;
     let mut draft = ArmDraft::new(table.name, words);
     draft.env = table
         .env
@@ -276,7 +276,10 @@ driver = "d.toml"
         assert!(RIGHT.contains(from), "{from}");
         let error = read(&RIGHT.replacen(from, to, 1), &[]).unwrap_err();
         let message = error.to_string();
-        assert!(message.starts_with(&format!("e.toml:{expected}")), "{message}");
+        assert!(
+            message.starts_with(&format!("e.toml:{expected}")),
+            "{message}"
+        );
     }
 
     #[test]
@@ -286,11 +289,18 @@ driver = "d.toml"
         check("sampler", "sampling", "16: unknown field `sampling`");
         check("runs = 2", "runs = 0", " set `cold`: runs: 0 is not 1 to");
         check("\"5s\"", "\"soon\"", " timeout: `soon`");
-        check("{daemon} -c '", "{daemon} -c ", " set `cold`: arm `a`: command: ");
+        check(
+            "{daemon} -c '",
+            "{daemon} -c ",
+            " set `cold`: arm `a`: command: ",
+        );
         check("=+1ms", "=1ms", " set `cold`: arm `a`: inject: ");
         check("\"off\"", "\"on\"", " set `cold`: arm `a`: sampler: ");
         let unknown = read(RIGHT, &[("deamon", "x")]).unwrap_err().to_string();
-        assert_eq!(unknown, "e.toml: --define deamon: the file does not define `deamon`");
+        assert_eq!(
+            unknown,
+            "e.toml: --define deamon: the file does not define `deamon`"
+        );
     }
 
     #[test]
@@ -299,8 +309,7 @@ driver = "d.toml"
         let runs = |text: &str| {
             let file = parse(text, "x", Path::new(""), &none).unwrap();
             let sets = file.sets.iter();
-            let processes =
-                sets.map(|set| (set.runs + set.warmup) as usize * set.arms.len());
+            let processes = sets.map(|set| (set.runs + set.warmup) as usize * set.arms.len());
             processes.sum::<usize>()
         };
         // 60 cold and 30 preheated pairs, and a warm-up pair of each.

@@ -19,7 +19,9 @@ pub struct Injection {
 
 /// A text that is no injection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no injection\nhint: STAGE=+DELAY, as in `agent.phase.settings=+5ms`; units are us, ms and s")]
+#[error(
+    "`{0}` is no injection\nhint: STAGE=+DELAY, as in `agent.phase.settings=+5ms`; units are us, ms and s"
+)]
 pub struct BadInjection(pub String);
 
 impl FromStr for Injection {
@@ -28,7 +30,8 @@ impl FromStr for Injection {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = || BadInjection(text.to_owned());
         let (stage, delay) = text.split_once("=+").ok_or_else(bad)?;
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._".contains(&byte);
+        let allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._".contains(&byte);
         if !(1..=64).contains(&stage.len()) || !stage.bytes().all(allowed) {
             return Err(bad());
         }
@@ -90,7 +93,9 @@ mod tests {
             environment(&[one, two]),
             "agent.phase.settings=5000000;session.new=40000"
         );
-        for text in ["", "x", "x=5ms", "=+5ms", "x=+", "x=+5", "X y=+5ms", "a;b=+1ms"] {
+        for text in [
+            "", "x", "x=5ms", "=+5ms", "x=+", "x=+5", "X y=+5ms", "a;b=+1ms",
+        ] {
             let parsed = text.parse::<Injection>();
             if text == "x=+5" {
                 assert!(parsed.is_ok(), "a bare number is milliseconds");

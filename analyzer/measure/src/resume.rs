@@ -25,7 +25,9 @@ pub enum ResumeError {
     #[error("--resume: {path}: {1}\nhint: --resume takes the --out of an experiment that was begun", path = .0.display())]
     NoManifest(PathBuf, #[source] io::Error),
     /// It would be another experiment.
-    #[error("--resume: {0}\nhint: the runs that were made and those to come would not be comparable; use a new --out")]
+    #[error(
+        "--resume: {0}\nhint: the runs that were made and those to come would not be comparable; use a new --out"
+    )]
     Changed(String),
     /// A file of a run that is made again cannot be removed.
     #[error("--resume: cannot remove {path}: {1}", path = .0.display())]

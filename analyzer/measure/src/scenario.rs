@@ -93,7 +93,16 @@ mod tests {
         assert_eq!(millis("250"), Some(250_000));
         assert_eq!(millis("250ms"), Some(250_000));
         assert_eq!(millis("40us"), Some(40));
-        for text in ["", "s", "-1", "1.5s", "1 s", "1m", "3601s", "99999999999999999999s"] {
+        for text in [
+            "",
+            "s",
+            "-1",
+            "1.5s",
+            "1 s",
+            "1m",
+            "3601s",
+            "99999999999999999999s",
+        ] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }

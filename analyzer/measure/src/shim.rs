@@ -5,8 +5,8 @@
 //! runs through it as well, so that both pay what it costs. It understands only
 //! which line answers which request, and never changes one.
 
-use coldpath_trace_format::emit::{MonoNanos, SpawnEnv, SpawnStamp};
 use coldpath_trace_format::emit::inject::{SIGN, asked_at};
+use coldpath_trace_format::emit::{MonoNanos, SpawnEnv, SpawnStamp};
 use coldpath_trace_format::env;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -205,7 +205,10 @@ mod tests {
         );
         assert_eq!(asked_by(br#"{"id":1,"method":"session/prompt"}"#), None);
         assert_eq!(asked_by(br#"{"method":"initialize"}"#), None);
-        assert_eq!(answers(br#"{"id":"a","result":{}}"#), Some("\"a\"".to_owned()));
+        assert_eq!(
+            answers(br#"{"id":"a","result":{}}"#),
+            Some("\"a\"".to_owned())
+        );
         assert_eq!(answers(br#"{"id":1,"method":"fs/read_text_file"}"#), None);
         assert_eq!(answers(b"noise"), None);
     }

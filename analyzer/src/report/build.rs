@@ -186,7 +186,7 @@ pub fn build(
         windows,
         cohorts,
         comparisons,
-        injections: injection::injections(lens, &complete),
+        injections: injection::injections(lens, &measured),
         findings: Vec::new(),
     };
     report.findings = findings::findings(lens, &report, &complete);

@@ -12,8 +12,7 @@ use serde::Serialize;
 
 use crate::chain::metrics::Figure;
 use crate::model::chain_rules::Injected;
-use crate::model::lens::{Lens, to_nanos};
-use crate::model::window_rules::Unit;
+use crate::model::lens::Lens;
 use crate::stats::correlation::correlate;
 use crate::stats::hodges_lehmann::shift;
 use crate::stats::quantile::median;
@@ -68,7 +67,12 @@ struct Dosed<'r, 'a> {
 /// Every stage at which a run was held up, by name.
 #[must_use]
 pub(super) fn injections(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Vec<InjectionReport> {
-    let Some(rule) = lens.model.measured.as_ref().and_then(|one| one.injected.as_ref()) else {
+    let Some(rule) = lens
+        .model
+        .measured
+        .as_ref()
+        .and_then(|one| one.injected.as_ref())
+    else {
         return Vec::new();
     };
     let metrics = &lens.model.metrics;
@@ -103,7 +107,7 @@ fn delays(lens: &Lens<'_>, rule: &Injected, row: &Row<'_>) -> Delays {
         let key = lens.data.names.text(key);
         let name = key.strip_prefix(rule.prefix.as_str())?;
         let name = name.strip_suffix(rule.suffix.as_str())?;
-        let delay = to_nanos(value, Unit::Ns)?.0;
+        let delay = value.integer()?;
         (delay != 0).then(|| (name.to_owned(), delay))
     });
     found.collect()
@@ -112,7 +116,7 @@ fn delays(lens: &Lens<'_>, rule: &Injected, row: &Row<'_>) -> Delays {
 fn injection(stage: &str, metric: &str, dosed: &[Dosed<'_, '_>]) -> InjectionReport {
     let slopes = slopes(stage, dosed);
     let slope = shift_report(shift(&slopes), millionth);
-    let doses: BTreeSet<i64> = dosed
+    let delays: BTreeSet<i64> = dosed
         .iter()
         .filter_map(|one| one.delays.get(stage).copied())
         .collect();
@@ -128,7 +132,7 @@ fn injection(stage: &str, metric: &str, dosed: &[Dosed<'_, '_>]) -> InjectionRep
     InjectionReport {
         stage: stage.to_owned(),
         metric: metric.to_owned(),
-        delays: doses.into_iter().map(Nanos).collect(),
+        delays: delays.into_iter().map(Nanos).collect(),
         n_pairs: slopes.len(),
         verdict: verdict(slope.low.zip(slope.high)),
         slope,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::draft::{DraftError, Surroundings, check_sets};
 use crate::arm::Arm;
+use crate::draft::{DraftError, Surroundings, check_sets};
 
 fn parse(args: &[&str]) -> Draft {
     let line = ["measure"].iter().chain(args).copied();
@@ -94,8 +94,17 @@ fn a_command_after_the_dashes_is_one_arm_named_by_its_program() {
 #[test]
 fn a_pair_injects_into_the_candidate_and_an_aa_runs_one_command_twice() {
     let draft = parse(&[
-        "pair", "--out", "x", "--control", "sh a", "--candidate", "sh b", "--inject",
-        "session.new=+5ms", "--pairs", "3",
+        "pair",
+        "--out",
+        "x",
+        "--control",
+        "sh a",
+        "--candidate",
+        "sh b",
+        "--inject",
+        "session.new=+5ms",
+        "--pairs",
+        "3",
     ]);
     assert_eq!(draft.kind, Kind::Pair);
     assert_eq!((draft.sets[0].runs, draft.sets[0].warmup), (3, 1));
@@ -106,7 +115,16 @@ fn a_pair_injects_into_the_candidate_and_an_aa_runs_one_command_twice() {
     assert!(control.injections.is_empty());
     assert_eq!(candidate.injections[0].nanos(), 5_000_000);
 
-    let draft = parse(&["aa", "--out", "x", "--scenario", "delay=250", "--", "sh", "a"]);
+    let draft = parse(&[
+        "aa",
+        "--out",
+        "x",
+        "--scenario",
+        "delay=250",
+        "--",
+        "sh",
+        "a",
+    ]);
     let [a, b] = &draft.sets[0].arms[..] else {
         panic!("two arms");
     };
@@ -150,12 +168,18 @@ fn wrong_arms_and_choices_are_named() {
         "arm `a`: driver htpt: there is no such driver",
     );
     check_refused(&["--arm", "a=sh", "--inject", "x=5ms"], "is no injection");
-    check_refused(&["--arm", "a=sh", "--sampler", "often"], "`--sampler often` is not known");
+    check_refused(
+        &["--arm", "a=sh", "--sampler", "often"],
+        "`--sampler often` is not known",
+    );
     check_refused(
         &["--experiment", "x.toml", "--scenario", "cold"],
         "`--scenario` does not go with --experiment",
     );
-    check_refused(&["--experiment", "./no-such.toml"], "cannot read ./no-such.toml");
+    check_refused(
+        &["--experiment", "./no-such.toml"],
+        "cannot read ./no-such.toml",
+    );
 }
 
 #[test]

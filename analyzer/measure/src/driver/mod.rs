@@ -188,7 +188,7 @@ pub struct RequestStep {
     pub expect: Vec<u16>,
     /// Key of the answer that must hold a non-empty text: the session's id.
     pub session: Option<String>,
-    /// Keys that an answer has, in their order, for those who check it.
+    /// Keys with which an answer begins, for those who check it.
     pub keys: Vec<String>,
     /// Key of the answer that holds the list of feature tags.
     pub features: Option<String>,
@@ -274,11 +274,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver has no such scenario, takes no such value, or has no such stop.
-    pub fn steps(
-        &self,
-        scenario: &Scenario,
-        stop_at: StopAt,
-    ) -> Result<Vec<Step>, ScenarioError> {
+    pub fn steps(&self, scenario: &Scenario, stop_at: StopAt) -> Result<Vec<Step>, ScenarioError> {
         let script = self.script(scenario)?;
         let value = Value::of(scenario, &script.value)?;
         let mut steps: Vec<Step> = script.lines.iter().map(|line| value.fill(line)).collect();

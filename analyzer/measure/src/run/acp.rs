@@ -124,7 +124,8 @@ impl Lines {
             }
             let read = running.read_output(Stream::Stdout, &mut self.buffer);
             now = MonoNanos::now();
-            self.bytes.extend_from_slice(&self.buffer[..read.unwrap_or(0)]);
+            self.bytes
+                .extend_from_slice(&self.buffer[..read.unwrap_or(0)]);
         }
     }
 
@@ -220,14 +221,23 @@ mod tests {
 
     #[test]
     fn only_the_answer_to_the_call_is_one() {
-        check(r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#, r#"{"sessionId":"s"}"#);
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
+            r#"{"sessionId":"s"}"#,
+        );
         check(r#"{"id":2,"result":{}}"#, "nothing");
         check(r#"{"id":"1","result":{}}"#, "nothing");
         check(r#"{"method":"session/update","params":{}}"#, "nothing");
-        check(r#"{"id":1,"method":"fs/read_text_file","params":{}}"#, "asks 1");
+        check(
+            r#"{"id":1,"method":"fs/read_text_file","params":{}}"#,
+            "asks 1",
+        );
         check(r#"{"id":"a","method":"x"}"#, r#"asks "a""#);
         check("warning: noise", "nothing");
-        check(r#"{"id":1}"#, "bad_response: an answer with neither result nor error");
+        check(
+            r#"{"id":1}"#,
+            "bad_response: an answer with neither result nor error",
+        );
         check(
             r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#,
             r#"rpc_error: the agent answered with an error: {"code":-32000,"message":"Authentication required"}"#,

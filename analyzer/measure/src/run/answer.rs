@@ -110,7 +110,11 @@ mod tests {
 
     #[test]
     fn feature_tags_are_the_texts_of_a_list() {
-        let tags = |body: &str| texts(body.as_bytes(), "features").into_iter().collect::<Vec<_>>();
+        let tags = |body: &str| {
+            texts(body.as_bytes(), "features")
+                .into_iter()
+                .collect::<Vec<_>>()
+        };
         assert_eq!(tags(r#"{"features":["b","a",1]}"#), ["a", "b"]);
         for body in ["", "{}", r#"{"features":"a"}"#, "not found"] {
             assert_eq!(tags(body), [""; 0], "{body}");

@@ -194,7 +194,12 @@ impl Driving<'_, '_> {
             Wake::Exited => Ok(()),
             wake => {
                 let code = FailureCode::RequestTimeout;
-                Err(stopped_waiting(wake, "for the command's end", timeout, code))
+                Err(stopped_waiting(
+                    wake,
+                    "for the command's end",
+                    timeout,
+                    code,
+                ))
             }
         };
         let failure = ended.clone().err();
@@ -243,12 +248,7 @@ impl Driving<'_, '_> {
         offered
     }
 
-    fn send_one(
-        &mut self,
-        request: PlannedRequest,
-        pace: Pace,
-        part: Part,
-    ) -> Result<(), Failure> {
+    fn send_one(&mut self, request: PlannedRequest, pace: Pace, part: Part) -> Result<(), Failure> {
         let PlannedRequest { step, ids, payload } = request;
         if part == Part::Action && self.action.begun.is_none() {
             self.action.begun = Some(self.driven.spans.len());
@@ -316,9 +316,7 @@ impl Driving<'_, '_> {
             .iter()
             .filter_map(|one| one.flight.awaited())
             .collect();
-        let wake = self
-            .running
-            .wait_any(&awaited, deadline, &mut self.ready);
+        let wake = self.running.wait_any(&awaited, deadline, &mut self.ready);
         drop(awaited);
         match wake {
             // Everything that has landed was taken off the list: all of them wait.
@@ -438,7 +436,13 @@ impl Driving<'_, '_> {
         let action = ClientSpan {
             temperature: session.and_then(|span| span.temperature),
             session_id: session.and_then(|span| span.session_id.clone()),
-            ..ClientSpan::new(self.action.ids.clone(), spans::CLIENT_ACTION, start, end, failure)
+            ..ClientSpan::new(
+                self.action.ids.clone(),
+                spans::CLIENT_ACTION,
+                start,
+                end,
+                failure,
+            )
         };
         self.driven.spans.insert(begun, action);
     }

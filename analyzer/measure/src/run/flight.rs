@@ -68,7 +68,9 @@ impl Flight {
         let start = MonoNanos::now();
         let begun = prepared
             .map_or_else(|| open_socket(family), Ok)
-            .map_err(|error| Failure::new(FailureCode::ConnectFailed, format!("no socket: {error}")))
+            .map_err(|error| {
+                Failure::new(FailureCode::ConnectFailed, format!("no socket: {error}"))
+            })
             .and_then(|socket| begin_connect(listener, socket));
         let mut flight = Self {
             start,

@@ -112,11 +112,7 @@ pub enum RunError {
 /// # Errors
 /// The trace file cannot be opened: then nothing was started. What goes wrong
 /// with the program is no error but a failed run.
-pub fn carry_out(
-    context: RunContext<'_>,
-    arm: &Arm,
-    slot: Slot,
-) -> Result<Made, RunError> {
+pub fn carry_out(context: RunContext<'_>, arm: &Arm, slot: Slot) -> Result<Made, RunError> {
     let staging = Staging::make(context.out, slot.index)?;
     let cache = prepare_cache(context.page_cache, &arm.files);
     let anchor = Anchor::take();

@@ -168,7 +168,9 @@ fn payload(message: &Message, traceparent: &str, workspace: &Path, next_id: &mut
             *next_id += 1;
             let mut params = fill_json(params, workspace);
             if let Some(params) = params.as_object_mut() {
-                let meta = params.entry("_meta").or_insert_with(|| serde_json::json!({}));
+                let meta = params
+                    .entry("_meta")
+                    .or_insert_with(|| serde_json::json!({}));
                 if let Some(meta) = meta.as_object_mut() {
                     meta.insert(keys::META_TRACEPARENT.to_owned(), traceparent.into());
                     meta.insert(keys::META_QWEN_TRACEPARENT.to_owned(), traceparent.into());

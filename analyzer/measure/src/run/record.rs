@@ -92,7 +92,7 @@ pub struct ClientSpan {
     pub of_action: bool,
     /// Answer to a session request, where it is short enough to be kept.
     pub body: Option<Vec<u8>>,
-    /// Keys that the driver says the answer has.
+    /// Keys with which the driver says that the answer begins.
     pub keys: Vec<String>,
     /// Why it failed.
     pub failure: Option<Failure>,

@@ -166,7 +166,10 @@ mod tests {
         assert_eq!(contents.own(), ["measure-1.jsonl"]);
         contents.publish().unwrap();
         let read = |name: &str| std::fs::read_to_string(out.path().join(name)).unwrap();
-        assert_eq!([read("a.jsonl"), read("run-7-a.jsonl")], ["first", "second"]);
+        assert_eq!(
+            [read("a.jsonl"), read("run-7-a.jsonl")],
+            ["first", "second"]
+        );
         assert!(out.path().join("measure-1.jsonl").exists());
         staging.remove();
         assert!(!dir(out.path(), 7).exists());

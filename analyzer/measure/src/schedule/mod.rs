@@ -102,7 +102,16 @@ pub fn lay_out(sets: &[Size], seed: u64) -> Vec<Slot> {
         deal_out(&mut measured, &mut rng);
     }
     let mut slots = Vec::new();
-    for (block, Block { first, order, phase, .. }) in warmups.iter().chain(&measured).enumerate() {
+    for (
+        block,
+        Block {
+            first,
+            order,
+            phase,
+            ..
+        },
+    ) in warmups.iter().chain(&measured).enumerate()
+    {
         for (nth, &arm) in order.iter().enumerate() {
             slots.push(Slot {
                 index: slots.len(),

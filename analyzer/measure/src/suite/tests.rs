@@ -12,6 +12,15 @@ fn session(id: &str, attached: bool) -> SessionFacts {
     }
 }
 
+#[test]
+fn an_answer_may_have_more_keys_behind_the_named_ones() {
+    let mut facts = campaign();
+    for session in &mut facts.runs[2].sessions {
+        session.keys.as_mut().unwrap().push("more".to_owned());
+    }
+    check(&facts, Some(0), &[]);
+}
+
 fn run(scenario: &str, sessions: &[SessionFacts]) -> RunFacts {
     RunFacts {
         name: format!("run of {scenario}"),
@@ -72,7 +81,11 @@ fn each_broken_word_fails_its_own_claim() {
     break_one(|run| run.exit = Some(Exit::Signal(15)), 0, &["exit 0"]);
     break_one(|run| run.leftovers = 1, 1, &["no leftovers"]);
     break_one(|run| run.files = 1, 3, &["no files when telemetry is off"]);
-    break_one(|run| run.sessions[1].id = "a".to_owned(), 0, &["distinct session ids"]);
+    break_one(
+        |run| run.sessions[1].id = "a".to_owned(),
+        0,
+        &["distinct session ids"],
+    );
     break_one(
         |run| run.channels = Some(["c", "d"].map(str::to_owned).into()),
         1,
@@ -83,8 +96,16 @@ fn each_broken_word_fails_its_own_claim() {
         0,
         &["response keys"],
     );
-    break_one(|run| run.sessions[1].id = "x".to_owned(), 2, &["default-single shape"]);
-    break_one(|run| run.sessions[1].attached = Some(false), 2, &["default-single shape"]);
+    break_one(
+        |run| run.sessions[1].id = "x".to_owned(),
+        2,
+        &["default-single shape"],
+    );
+    break_one(
+        |run| run.sessions[1].attached = Some(false),
+        2,
+        &["default-single shape"],
+    );
     check(&campaign(), Some(1), &["no process killed for memory"]);
 }
 

@@ -108,7 +108,10 @@ fn the_shim_holds_up_an_agent_that_cannot_do_it_itself() {
     for spans in lab.runs() {
         let (run, action) = (run_of(&spans), only(&spans, "client.action"));
         let held_up = run.text("coldpath.run.cohort") == "candidate";
-        assert_eq!(run.has("coldpath.run.inject.agent.session_start_ns"), held_up);
+        assert_eq!(
+            run.has("coldpath.run.inject.agent.session_start_ns"),
+            held_up
+        );
         if held_up {
             assert!(action.end - action.start >= 40_000_000, "no delay");
         }

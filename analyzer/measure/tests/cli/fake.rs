@@ -159,7 +159,8 @@ fn speak_acp() -> ! {
             }
             _ => continue,
         };
-        let notice = serde_json::json!({"method": "session/update", "params": {"x": "y".repeat(700_000)}});
+        let notice =
+            serde_json::json!({"method": "session/update", "params": {"x": "y".repeat(700_000)}});
         let asks = serde_json::json!({"id": 0, "method": "fs/read_text_file", "params": {}});
         let answer = serde_json::json!({"id": message["id"], "result": result});
         // The test runner's own words stand on a line of their own before.
@@ -180,7 +181,11 @@ fn serve_pages() -> ! {
         BufReader::new(stream.try_clone().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let status = if line.starts_with("GET / ") { "200 OK" } else { "404 Gone" };
+        let status = if line.starts_with("GET / ") {
+            "200 OK"
+        } else {
+            "404 Gone"
+        };
         write!(stream, "HTTP/1.0 {status}\r\n\r\n<p>page</p>").unwrap();
     }
     unreachable!("a listener has no end")

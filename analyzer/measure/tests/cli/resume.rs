@@ -16,7 +16,10 @@ fn experiment(lab: &Lab, extra: &[&str]) -> Command {
     let mut command = lab.bare(&options);
     command
         .args(["--arm", &format!("a=env {}=good {words}", fake::BEHAVIOUR)])
-        .args(["--arm", &format!("b=env {}=waits-once {words}", fake::BEHAVIOUR)])
+        .args([
+            "--arm",
+            &format!("b=env {}=waits-once {words}", fake::BEHAVIOUR),
+        ])
         .env(fake::ONCE, lab.path("once"));
     command
 }
@@ -119,7 +122,10 @@ fn another_binary_driver_or_arm_is_another_experiment() {
     write("two");
     check(measure(&["--resume"]), "its driver has changed");
     write("one");
-    check(measure(&["--resume", "--timeout-ms", "7"]), "settings or seed are others");
+    check(
+        measure(&["--resume", "--timeout-ms", "7"]),
+        "settings or seed are others",
+    );
     check(measure(&[]), "is not empty\nhint:");
     std::fs::copy("/bin/false", target).unwrap();
     check(measure(&["--resume"]), "target has changed\nhint:");
@@ -131,5 +137,8 @@ fn there_must_be_something_to_resume() {
     let output = experiment(&lab, &["--resume"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--resume") && said.contains("hint:"), "{said}");
+    assert!(
+        said.contains("--resume") && said.contains("hint:"),
+        "{said}"
+    );
 }

@@ -78,7 +78,10 @@ fn an_awaited_preheat_is_part_of_the_action() {
 #[test]
 fn an_old_daemon_is_driven_without_what_it_does_not_offer_and_labelled() {
     for (behaviour, expected) in [
-        ("good", "no feature `workspace_acp_preheat`: `preheat` was not sent"),
+        (
+            "good",
+            "no feature `workspace_acp_preheat`: `preheat` was not sent",
+        ),
         (
             "ancient",
             "no `capabilities`: GET /capabilities answered 404: `{\"error\":\"no such route\"}`; \
@@ -123,7 +126,11 @@ fn the_suite_prints_a_row_for_each_claim_and_any_that_fails_is_exit_1() {
     let said = String::from_utf8(output.stdout).unwrap();
     let verdicts: Vec<(&str, &str)> = said
         .lines()
-        .filter(|line| ["PASS", "FAIL", "n/a "].iter().any(|word| line.starts_with(word)))
+        .filter(|line| {
+            ["PASS", "FAIL", "n/a "]
+                .iter()
+                .any(|word| line.starts_with(word))
+        })
         .map(|line| line.split_once("  ").unwrap())
         .map(|(verdict, rest)| (verdict.trim(), rest.split("  ").next().unwrap().trim()))
         .collect();

@@ -8,8 +8,8 @@
 pub mod clock;
 pub mod collector;
 pub mod fault;
-pub mod inject;
 pub mod file;
+pub mod inject;
 pub mod profile_file;
 mod reserve;
 pub mod sched;
