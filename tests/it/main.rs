@@ -10,6 +10,7 @@ mod bootstrap;
 mod context;
 mod kill;
 mod leftovers;
+mod measure;
 mod pipeline;
 mod profiles;
 mod readme;

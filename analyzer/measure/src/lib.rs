@@ -33,7 +33,8 @@ pub mod toml_file;
 pub mod units;
 
 use clap::Parser as _;
-use cli::{Cli, Command, UsageError};
+use cli::UsageError;
+use cli::args::{Cli, Command};
 use draft::{Draft, Surroundings};
 use experiment::{Experiment, Kind, Outcome};
 use std::ffi::OsString;

@@ -1,10 +1,11 @@
+use super::args::{Cli, Command};
 use super::*;
 use crate::arm::Arm;
 use crate::draft::{DraftError, Surroundings, check_sets};
 
 fn parse(args: &[&str]) -> Draft {
     let line = ["measure"].iter().chain(args).copied();
-    let draft = match Cli::try_parse_from(line).unwrap().command {
+    let draft = match <Cli as clap::Parser>::try_parse_from(line).unwrap().command {
         Command::Run(given) => given.into_draft(),
         Command::Pair(given) => given.into_draft(),
         Command::Aa(given) => given.into_draft(),
@@ -19,7 +20,7 @@ fn run(args: &[&str]) -> Result<Draft, UsageError> {
         .iter()
         .chain(args)
         .copied();
-    match Cli::try_parse_from(line).unwrap().command {
+    match <Cli as clap::Parser>::try_parse_from(line).unwrap().command {
         Command::Run(given) => given.into_draft(),
         _ => panic!("another command"),
     }
@@ -185,5 +186,5 @@ fn wrong_arms_and_choices_are_named() {
 #[test]
 fn an_arm_and_a_command_exclude_each_other() {
     let line = ["measure", "run", "--out", "x", "--arm", "a=b", "--", "c"];
-    assert!(Cli::try_parse_from(line).is_err());
+    assert!(<Cli as clap::Parser>::try_parse_from(line).is_err());
 }
