@@ -120,35 +120,34 @@ fn experiment_text(
         quoted(daemon)?,
         quoted(Path::new(&agent))?
     );
-    let home = home.display().to_string();
+    let variables = [
+        ("HOME", home.display().to_string()),
+        ("OPENAI_API_KEY", "none".to_owned()),
+        ("OPENAI_BASE_URL", endpoint.to_owned()),
+        ("OPENAI_MODEL", "none".to_owned()),
+        ("QWEN_CODE_NO_RELAUNCH", "1".to_owned()),
+    ];
+    let env: Vec<String> = variables
+        .iter()
+        .map(|(name, value)| format!("{name} = {}", toml_text(value)))
+        .collect();
+    let env = env.join(", ");
+    let files = toml_text(&installed.cli.display().to_string());
+    let arm = |(name, command, driver): (&str, String, &str)| {
+        let command = toml_text(&command);
+        format!(
+            "[[set.arm]]\nname = \"{name}\"\ncommand = {command}\ndriver = \"{driver}\"\nenv = {{ {env} }}\nfiles = [{files}]\n"
+        )
+    };
     let arms = [
         ("control-qwen-serve", serve, "http"),
         ("coldpathd", behind, "http"),
         ("agent-raw", agent, "acp-stdio"),
     ];
-    let mut text = format!(
-        "schema = 1\ntimeout = \"60s\"\n\n[[set]]\nname = \"qwen\"\nruns = {runs}\nwarmup = 1\n"
-    );
-    for (name, command, driver) in arms {
-        let variables = [
-            ("HOME", home.as_str()),
-            ("OPENAI_API_KEY", "none"),
-            ("OPENAI_BASE_URL", endpoint),
-            ("OPENAI_MODEL", "none"),
-            ("QWEN_CODE_NO_RELAUNCH", "1"),
-        ];
-        let env: Vec<String> = variables
-            .iter()
-            .map(|(name, value)| format!("{name} = {}", toml_text(value)))
-            .collect();
-        text.push_str(&format!(
-            "\n[[set.arm]]\nname = \"{name}\"\ncommand = {}\ndriver = \"{driver}\"\nenv = {{ {} }}\nfiles = [{}]\n",
-            toml_text(&command),
-            env.join(", "),
-            toml_text(&installed.cli.display().to_string()),
-        ));
-    }
-    Ok(text)
+    Ok(format!(
+        "schema = 1\ntimeout = \"60s\"\n\n[[set]]\nname = \"qwen\"\nruns = {runs}\nwarmup = 1\n\n{}",
+        arms.map(arm).join("\n")
+    ))
 }
 
 /// Text as a TOML basic string; paths hold no control characters.

@@ -21,6 +21,10 @@ use crate::host::tree::Tree;
 use coldpath_trace_format::emit::{MonoNanos, ReservedSpan};
 use coldpath_trace_format::spans;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A wait that is made in one piece: what it may be late by is 5 µs.
+const LAST_PIECE: Duration = Duration::from_millis(1);
 
 /// What driving gave.
 #[derive(Debug)]
@@ -225,8 +229,8 @@ impl Driving<'_, '_> {
         let timeout = self.context.step_timeout;
         let first = self.flights.iter().map(|one| one.flight.deadline).min();
         let deadline = match (until, first) {
-            (Until::Instant(instant), Some(first)) => instant.min(first),
-            (Until::Instant(instant), None) => instant,
+            (Until::Instant(instant), Some(first)) => approach(instant).min(first),
+            (Until::Instant(instant), None) => approach(instant),
             (_, Some(first)) => first,
             (_, None) => return Ok(()),
         };
@@ -382,6 +386,19 @@ impl Driving<'_, '_> {
             }
             _ => failure,
         }
+    }
+}
+
+/// An instant on the way to that one: the kernel may let a `poll` sleep longer by a
+/// thousandth of its timeout, or five where this process is nice, so that a long wait
+/// in one piece would be late by milliseconds.
+fn approach(instant: MonoNanos) -> MonoNanos {
+    let now = MonoNanos::now();
+    let left = instant.since(now);
+    if left > LAST_PIECE {
+        now.after(left - left / 8)
+    } else {
+        instant
     }
 }
 
