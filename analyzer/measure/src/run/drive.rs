@@ -396,7 +396,7 @@ fn approach(instant: MonoNanos) -> MonoNanos {
     let now = MonoNanos::now();
     let left = instant.since(now);
     if left > LAST_PIECE {
-        now.after(left - left / 8)
+        now.after(left / 8 * 7)
     } else {
         instant
     }
