@@ -19,7 +19,7 @@ use result::RunResult;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Version of the format.
 pub const SCHEMA: &str = "coldpath.manifest/1";
@@ -278,7 +278,7 @@ impl Identity {
             },
             seed: experiment.seed,
             sets: set_entries(&experiment.sets, &experiment.arms),
-            arms: experiment.arms.iter().map(ArmEntry::new).collect(),
+            arms: arm_entries(&experiment.arms),
         }
     }
 
@@ -308,7 +308,7 @@ impl Identity {
 }
 
 impl ArmEntry {
-    fn new(arm: &Arm) -> Self {
+    fn new(arm: &Arm, digests: &mut Digests) -> Self {
         let others = arm.files.iter().filter(|path| **path != arm.program);
         Self {
             name: arm.name.clone(),
@@ -318,8 +318,8 @@ impl ArmEntry {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             env: arm.env.iter().cloned().collect(),
-            program: Program::read(&arm.program),
-            files: others.map(|path| Program::read(path)).collect(),
+            program: digests.program(&arm.program),
+            files: others.map(|path| digests.program(path)).collect(),
             driver: DriverEntry {
                 name: arm.driver.name.clone(),
                 sha256: arm.driver.sha256.clone(),
@@ -342,6 +342,26 @@ impl ArmEntry {
         mine.zip(theirs)
             .find(|(mine, theirs)| mine.path == theirs.path && mine.sha256 != theirs.sha256)
             .map(|(mine, _)| mine.path.as_str())
+    }
+}
+
+fn arm_entries(arms: &[Arm]) -> Vec<ArmEntry> {
+    let mut digests = Digests::default();
+    arms.iter()
+        .map(|arm| ArmEntry::new(arm, &mut digests))
+        .collect()
+}
+
+/// Files whose digest is known: arms often share theirs.
+#[derive(Default)]
+struct Digests {
+    known: BTreeMap<PathBuf, Program>,
+}
+
+impl Digests {
+    fn program(&mut self, path: &Path) -> Program {
+        let known = self.known.entry(path.to_owned());
+        known.or_insert_with(|| Program::read(path)).clone()
     }
 }
 
