@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::app::{Request, report_of};
+use crate::app::{Afterwards, Request, report_of};
 use crate::input::batch::Batch;
 use crate::input::{
     canonical, otlp as general_otlp, read_in_blocks, read_in_sequence, read_values,
@@ -132,7 +132,7 @@ pub fn otlp(bytes: &[u8]) {
         let resource = otlp_attributes(&mut choice);
         let _ = writeln!(
             text,
-            r#"{{"resourceSpans":[{{"resource":{{"attributes":{resource}}},"scopeSpans":[{{"spans":[{{"traceId":"{trace}","spanId":"{id}","parentSpanId":"{parent}","name":"{}","startTimeUnixNano":{start},"endTimeUnixNano":{end},"attributes":{attributes},"status":{{"code":{}}},"events":[{{"name":"{}","attributes":{attributes}}}],"links":[{{"traceId":"{trace}","spanId":"{parent}"}}]}}]}}]}}]}}"#,
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":{resource}}},"scopeSpans":[{{"spans":[{{"traceId":"{trace}","spanId":"{id}","parentSpanId":"{parent}","name":"{}","startTimeUnixNano":{start},"endTimeUnixNano":{end},"attributes":{attributes},"status":{{"code":{}}},"events":[{{"timeUnixNano":{start},"name":"{}","attributes":{attributes}}}],"links":[{{"traceId":"{trace}","spanId":"{parent}"}}]}}]}}]}}]}}"#,
             choice.text(),
             choice.of(&NUMBERS),
             choice.text()
@@ -329,10 +329,10 @@ fn words(batch: &Batch) -> Vec<String> {
     };
     let span = |span: &Span| {
         let resource = batch.resources.get(span.resource.0 as usize);
-        let events = span
-            .events()
-            .iter()
-            .map(|event| (batch.names.text(event.name), attributes(&event.attributes)));
+        let events = span.events().iter().map(|event| {
+            let name = batch.names.text(event.name);
+            (name, event.time, attributes(&event.attributes))
+        });
         format!(
             "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             span.trace,
@@ -396,6 +396,7 @@ fn request(model: Option<Model>) -> Request<'static> {
         model,
         definition: Definition::Type7,
         items: Items::Every,
+        afterwards: Afterwards::GoesOn,
     }
 }
 

@@ -7,10 +7,12 @@
 use crate::units::{Interval, Nanos};
 
 use super::partition::partition;
-use super::windows::{RunWindow, StageTime};
+use super::windows::{Few, RunWindow, StageTime};
 
 /// Name of the window.
 pub const WINDOW: &str = "client";
+/// Its name for people.
+pub const TITLE: &str = "Request as the client saw it";
 /// Stage from the client's start to the request's.
 pub const BEFORE: &str = "client.before";
 /// Stage from the request's end to the client's.
@@ -25,14 +27,15 @@ pub fn client_window<'a>(client: Interval, request: &RunWindow<'a>) -> RunWindow
         present: gap.is_some_and(|gap| gap.length().0 > 0),
         placed: false,
         intervals: gap.into_iter().collect(),
-        spans: Vec::new(),
+        spans: Few::new(),
         sched_from: None,
     };
     let before =
         Interval::new(client.start(), request.interval.start()).and_then(|gap| gap.within(client));
     let after =
         Interval::new(request.interval.end(), client.end()).and_then(|gap| gap.within(client));
-    let mut stages = vec![gap(BEFORE, before)];
+    let mut stages = Vec::with_capacity(request.stages.len() + 2);
+    stages.push(gap(BEFORE, before));
     let inside = request.stages.iter().cloned().map(|mut stage| {
         // Only what lies in the request's window is the request's to explain.
         stage.intervals = stage
@@ -44,7 +47,10 @@ pub fn client_window<'a>(client: Interval, request: &RunWindow<'a>) -> RunWindow
     });
     stages.extend(inside);
     stages.push(gap(AFTER, after));
-    let intervals: Vec<_> = stages.iter().map(|stage| stage.intervals.clone()).collect();
+    let intervals: Vec<&[Interval]> = stages
+        .iter()
+        .map(|stage| stage.intervals.as_slice())
+        .collect();
     let parts = partition(client, &intervals, request.quantum);
     for (stage, time) in stages.iter_mut().zip(&parts.stages) {
         stage.time = *time;
@@ -80,8 +86,8 @@ mod tests {
             time: Nanos(0),
             present: true,
             placed: false,
-            intervals: vec![interval(stage.0, stage.1)],
-            spans: Vec::new(),
+            intervals: Few::from([interval(stage.0, stage.1)]),
+            spans: Few::new(),
             sched_from: None,
         };
         RunWindow {

@@ -52,9 +52,9 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
     });
     let present: Vec<(usize, StageView<'_>, Nanos)> = present.collect();
     let mut times = vec![Nanos(0); present.len()];
-    let intervals: Vec<Vec<Interval>> = present
+    let intervals: Vec<&[Interval]> = present
         .iter()
-        .map(|(_, phase, _)| phase.intervals.to_vec())
+        .map(|(_, phase, _)| phase.intervals)
         .collect();
     for part in &parts {
         let cut = partition(*part, &intervals, Nanos(0));
@@ -62,16 +62,20 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
             time.0 += more.0;
         }
     }
+    // What the phases of the other windows leave of the stage, for each window.
+    let mut free: Vec<Option<Vec<Interval>>> = vec![None; phases.len()];
     let covers = present.iter().zip(times);
     let covers: Vec<Cover> = covers
         .map(|((window, phase, slack), time)| Cover {
             name: phase.name.to_owned(),
             time,
             placed: phase.placed.then(|| {
-                let others = present.iter().filter(|(other, ..)| other != window);
-                let others = others.flat_map(|(_, phase, _)| phase.intervals);
-                let free = without(&parts, others.copied().collect());
-                let (least, _) = bounds(&free, phase.intervals, *slack);
+                let free = free[*window].get_or_insert_with(|| {
+                    let others = present.iter().filter(|(other, ..)| other != window);
+                    let others = others.flat_map(|(_, phase, _)| phase.intervals);
+                    without(&parts, others.copied().collect())
+                });
+                let (least, _) = bounds(free, phase.intervals, *slack);
                 let (_, most) = bounds(&parts, phase.intervals, *slack);
                 // Phases of one window may overlap, and then have less than they cover.
                 (least.min(time), most)
@@ -147,7 +151,7 @@ fn earlier(intervals: &[Interval], by: Nanos) -> Vec<Interval> {
 #[cfg(test)]
 mod tests {
     use super::super::store::WindowStore;
-    use super::super::windows::{RunWindow, StageTime};
+    use super::super::windows::{Few, RunWindow, StageTime};
     use super::*;
 
     fn interval(start: u64, end: u64) -> Interval {
@@ -160,8 +164,8 @@ mod tests {
             time: Nanos(0),
             present: true,
             placed,
-            intervals: vec![interval(start, end)],
-            spans: Vec::new(),
+            intervals: Few::from([interval(start, end)]),
+            spans: Few::new(),
             sched_from: None,
         }
     }

@@ -14,15 +14,24 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::units::{Interval, Nanos, Timestamp, difference};
+
+/// More stages than windows have, but for made-up ones.
+const USUAL: usize = 16;
+
+/// One for each stage: a report cuts thousands of windows, and memory for each
+/// would take longer than the cutting.
+pub type Each<T> = SmallVec<[T; USUAL]>;
 
 /// A window cut into its stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// Time of each stage within the window, in the order given.
-    pub stages: Vec<Nanos>,
+    pub stages: Each<Nanos>,
     /// Time of each stage outside of the window.
-    pub outside: Vec<Nanos>,
+    pub outside: Each<Nanos>,
     /// Time of the window in no stage.
     pub unattributed: Nanos,
     /// Time that more than one stage covered; counted once, in the later-starting.
@@ -40,22 +49,27 @@ const LOSERS_MAX: usize = 64;
 /// Cuts `window` into `stages`, each the intervals of one stage. `tolerance` is
 /// the clock quantum; 0 or 1 ns for a fine clock.
 #[must_use]
-pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -> Partition {
+pub fn partition<S: AsRef<[Interval]>>(
+    window: Interval,
+    stages: &[S],
+    tolerance: Nanos,
+) -> Partition {
     let mut result = Partition {
-        stages: vec![Nanos(0); stages.len()],
-        outside: vec![Nanos(0); stages.len()],
+        stages: smallvec![Nanos(0); stages.len()],
+        outside: smallvec![Nanos(0); stages.len()],
         unattributed: Nanos(0),
         overlap: Nanos(0),
     };
     // An edge: instant, whether it opens, who.
-    let mut edges: Vec<(Timestamp, bool, Key)> = Vec::new();
+    let mut edges: SmallVec<[(Timestamp, bool, Key); 2 * USUAL]> = SmallVec::new();
     for (stage, intervals) in stages.iter().enumerate() {
-        for (piece, interval) in intervals.iter().enumerate() {
+        for (piece, interval) in intervals.as_ref().iter().enumerate() {
             let inside = interval.within(window).filter(|part| part.length().0 > 0);
             let kept = inside.map_or(0, |part| part.length().0);
             result.outside[stage].0 += interval.length().0 - kept;
             if let Some(part) = inside {
-                let key = (part.start(), Reverse(part.end()), stage, piece);
+                // The whole interval says who started later, not what is left of it.
+                let key = (interval.start(), Reverse(interval.end()), stage, piece);
                 edges.push((part.start(), true, key));
                 edges.push((part.end(), false, key));
             }
@@ -64,7 +78,7 @@ pub fn partition(window: Interval, stages: &[Vec<Interval>], tolerance: Nanos) -
     edges.sort_unstable();
     let coarse = tolerance > Nanos(1);
     let mut open = Open::new(stages.len());
-    let mut losses = vec![Nanos(0); if coarse { stages.len() } else { 0 }];
+    let mut losses: Each<Nanos> = smallvec![Nanos(0); if coarse { stages.len() } else { 0 }];
     let mut at = window.start();
     for (instant, opens, key) in edges {
         let length = difference(instant, at);
@@ -88,7 +102,7 @@ struct Open {
     /// The intervals, the owner's last.
     keys: BTreeSet<Key>,
     /// How many intervals of each stage.
-    of_stage: Vec<u32>,
+    of_stage: Each<u32>,
     /// How many stages have any.
     stages: usize,
 }
@@ -97,7 +111,7 @@ impl Open {
     fn new(stages: usize) -> Self {
         Self {
             keys: BTreeSet::new(),
-            of_stage: vec![0; stages],
+            of_stage: smallvec![0; stages],
             stages: 0,
         }
     }
@@ -217,6 +231,12 @@ mod tests {
     }
 
     #[test]
+    fn of_two_that_began_before_the_window_the_later_started_has_the_time() {
+        // −10…20 and −5…50 of a window 0…100.
+        check((10, 110), &[&[(0, 30)], &[(5, 60)]], &[0, 50], 50, 20);
+    }
+
+    #[test]
     fn of_equal_starts_the_inner_one_has_the_time() {
         check((0, 100), &[&[(0, 20)], &[(0, 50)]], &[20, 30], 50, 20);
     }
@@ -228,8 +248,8 @@ mod tests {
             &[vec![interval(5, 15)], vec![interval(30, 40)]],
             Nanos(1),
         );
-        assert_eq!(found.stages, [Nanos(5), Nanos(0)]);
-        assert_eq!(found.outside, [Nanos(5), Nanos(10)]);
+        assert_eq!(found.stages[..], [Nanos(5), Nanos(0)]);
+        assert_eq!(found.outside[..], [Nanos(5), Nanos(10)]);
         assert_eq!(found.unattributed, Nanos(5));
     }
 
@@ -243,14 +263,14 @@ mod tests {
     fn within_the_clock_quantum_a_stage_keeps_its_length() {
         let stages = [vec![interval(0, 53)], vec![interval(50, 104)]];
         let found = partition(interval(0, 110), &stages, Nanos(5));
-        assert_eq!(found.stages, [Nanos(53), Nanos(54)]);
+        assert_eq!(found.stages[..], [Nanos(53), Nanos(54)]);
         assert_eq!((found.unattributed, found.overlap), (Nanos(3), Nanos(0)));
         // Over the end of the window as well, and only as far as the rest lasts.
         let found = partition(interval(0, 100), &stages, Nanos(5));
-        assert_eq!(found.stages, [Nanos(50), Nanos(50)]);
+        assert_eq!(found.stages[..], [Nanos(50), Nanos(50)]);
         assert_eq!((found.unattributed, found.overlap), (Nanos(0), Nanos(3)));
         let found = partition(interval(0, 110), &stages, Nanos(2));
-        assert_eq!(found.stages, [Nanos(50), Nanos(54)]);
+        assert_eq!(found.stages[..], [Nanos(50), Nanos(54)]);
     }
 
     #[test]
@@ -316,7 +336,7 @@ mod tests {
             for instant in window.start().0..window.end().0 {
                 let mut owner: Option<(u64, std::cmp::Reverse<u64>, usize)> = None;
                 for (index, stage) in stages.iter().enumerate() {
-                    for part in stage.iter().filter_map(|part| part.within(window)) {
+                    for part in stage {
                         if part.start().0 <= instant && instant < part.end().0 {
                             let key = (part.start().0, std::cmp::Reverse(part.end().0), index);
                             owner = owner.max(Some(key));

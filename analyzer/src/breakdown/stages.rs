@@ -8,20 +8,21 @@ use crate::model::lens::{Lens, to_nanos};
 use crate::model::window_rules::{Placement, StageRule, Unit};
 use crate::units::Nanos;
 
-use super::windows::{Draft, Frame, StageTime, UNATTRIBUTED};
+use super::windows::{Draft, Few, Frame, StageTime, UNATTRIBUTED};
 
-/// The stages that one rule gives.
+/// Adds the stages that one rule gives.
 pub(super) fn draft<'a>(
     lens: &Lens<'a>,
     run: &Run<'_>,
     frame: &Frame,
     rule: &'a StageRule,
-) -> Vec<Draft<'a>> {
+    into: &mut Vec<Draft<'a>>,
+) {
     match (&rule.span, &rule.spans, &rule.session_profile) {
-        (Some(kind), _, _) => vec![one_stage(lens, run, rule, kind)],
-        (None, Some(kind), _) => family(lens, run, rule, kind),
-        (None, None, Some(kind)) => from_session_profile(lens, run, rule, kind),
-        (None, None, None) => from_attributes(lens, run, frame, rule),
+        (Some(kind), _, _) => into.push(one_stage(lens, run, rule, kind)),
+        (None, Some(kind), _) => family(lens, run, rule, kind, into),
+        (None, None, Some(kind)) => into.extend(from_session_profile(lens, run, rule, kind)),
+        (None, None, None) => into.extend(from_attributes(lens, run, frame, rule)),
     }
 }
 
@@ -35,8 +36,13 @@ fn from_session_profile<'a>(
     let session = run
         .first(lens, kind)
         .and_then(|span| lens.text(span, &lens.model.keys.session));
-    let mut profiles = lens.data.session_profiles.iter();
-    let profile = profiles.find(|profile| Some(profile.session.as_str()) == session);
+    let profile = session.and_then(|session| {
+        // They are sorted by session.
+        let profiles = &lens.data.session_profiles;
+        let first = profiles.partition_point(|profile| profile.session.as_str() < session);
+        let found = profiles.get(first);
+        found.filter(|profile| profile.session == session)
+    });
     let stages = profile.into_iter().flat_map(|profile| &profile.stages);
     let draft = |(name, length): &'a (String, Nanos)| {
         let mut stage = new_stage(rule, name);
@@ -57,8 +63,8 @@ fn new_stage<'a>(rule: &'a StageRule, name: &'a str) -> StageTime<'a> {
         time: Nanos(0),
         present: false,
         placed: false,
-        intervals: Vec::new(),
-        spans: Vec::new(),
+        intervals: Few::new(),
+        spans: Few::new(),
         sched_from: rule.sched_from.as_deref(),
     }
 }
@@ -68,7 +74,7 @@ fn one_stage<'a>(lens: &Lens<'_>, run: &Run<'_>, rule: &'a StageRule, kind: &'a 
     let spans = run.all(lens, kind);
     let mut stage = new_stage(rule, rule.name.as_deref().unwrap_or(kind));
     stage.present = !spans.is_empty();
-    stage.spans = spans.to_vec();
+    stage.spans = spans.into();
     stage.intervals = spans
         .iter()
         .map(|span| lens.data.span(*span).interval)
@@ -79,9 +85,14 @@ fn one_stage<'a>(lens: &Lens<'_>, run: &Run<'_>, rule: &'a StageRule, kind: &'a 
     }
 }
 
-/// One stage for each rest of the span's name, in the order of their starts.
-fn family<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a StageRule, kind: &str) -> Vec<Draft<'a>> {
-    let mut drafts: Vec<Draft<'a>> = Vec::new();
+/// Adds one stage for each rest of the span's name, in the order of their starts.
+fn family<'a>(
+    lens: &Lens<'a>,
+    run: &Run<'_>,
+    rule: &'a StageRule,
+    kind: &str,
+    drafts: &mut Vec<Draft<'a>>,
+) {
     let mut places: HashMap<&str, usize> = HashMap::new();
     for span in run.all(lens, kind) {
         let name = lens.rest_of_name(*span);
@@ -97,7 +108,6 @@ fn family<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a StageRule, kind: &str) -
         stage.spans.push(*span);
         stage.intervals.push(lens.data.span(*span).interval);
     }
-    drafts
 }
 
 /// Stages whose lengths attributes give.

@@ -236,7 +236,7 @@ mod tests {
             time: Nanos(intervals.iter().map(|part| part.length().0).sum()),
             present: true,
             placed: false,
-            intervals,
+            intervals: intervals.into(),
             spans: spans.into_iter().map(SpanIndex).collect(),
             sched_from: None,
         };

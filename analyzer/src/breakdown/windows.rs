@@ -4,6 +4,8 @@
 //! Spans are never moved. A stage that has a length and no times is laid at the
 //! place its rule names and marked `placed`.
 
+use smallvec::SmallVec;
+
 use crate::chain::Run;
 use crate::input::profile::PhaseProfile;
 use crate::model::lens::Lens;
@@ -21,6 +23,9 @@ pub const UNATTRIBUTED: &str = "unattributed";
 /// Coarsest resolution that values without a clock of their own are said to have.
 const COARSEST: i64 = 1_000_000;
 
+/// What a stage most often has one of, and then without memory of its own.
+pub type Few<T> = SmallVec<[T; 1]>;
+
 /// A stage of one window of one run.
 #[derive(Clone, Debug)]
 pub struct StageTime<'a> {
@@ -33,9 +38,9 @@ pub struct StageTime<'a> {
     /// Whether its place in time is assumed.
     pub placed: bool,
     /// Where it stands, not cut to the window.
-    pub intervals: Vec<Interval>,
+    pub intervals: Few<Interval>,
     /// Its spans, where it has some.
-    pub spans: Vec<SpanIndex>,
+    pub spans: Few<SpanIndex>,
     /// Kind of the span whose scheduler figures stand for it.
     pub sched_from: Option<&'a str>,
 }
@@ -152,9 +157,9 @@ fn window<'a>(
         return profile_window(run, rule, find_profile(lens, run, profile)?, problems);
     }
     let frame = frame(lens, run, &rule.of)?;
-    let mut drafts = Vec::new();
+    let mut drafts = Vec::with_capacity(rule.stages.len());
     for stage in &rule.stages {
-        drafts.extend(draft(lens, run, &frame, stage));
+        draft(lens, run, &frame, stage, &mut drafts);
     }
     let mut quantum = frame.quantum;
     for span in drafts.iter().flat_map(|draft| &draft.stage.spans) {
@@ -235,9 +240,9 @@ fn cut<'a>(
         };
         draft.stage.intervals.push(interval);
     }
-    let intervals: Vec<_> = drafts
+    let intervals: Vec<&[Interval]> = drafts
         .iter()
-        .map(|draft| draft.stage.intervals.clone())
+        .map(|draft| draft.stage.intervals.as_slice())
         .collect();
     let parts = partition(frame.interval, &intervals, frame.quantum);
     let mut outside = Nanos(0);
@@ -285,11 +290,12 @@ fn resolution(frame: &Frame, drafts: &[Draft<'_>]) -> Nanos {
 }
 
 fn find_profile<'a>(lens: &Lens<'a>, run: &Run<'_>, kind: &str) -> Option<&'a PhaseProfile> {
-    let channel = run.channel_id?;
-    lens.data
-        .profiles
-        .iter()
-        .find(|profile| profile.kind == kind && profile.channel == channel)
+    let wanted = (run.channel_id?, kind);
+    // They are sorted by both.
+    let of = |profile: &'_ PhaseProfile| (profile.channel.as_str(), profile.kind.as_str()) < wanted;
+    let first = lens.data.profiles.partition_point(of);
+    let found = lens.data.profiles.get(first)?;
+    ((found.channel.as_str(), found.kind.as_str()) == wanted).then_some(found)
 }
 
 fn profile_window<'a>(
@@ -318,7 +324,7 @@ fn profile_window<'a>(
                     present: true,
                     placed: intervals.is_none(),
                     intervals: intervals.into_iter().collect(),
-                    spans: Vec::new(),
+                    spans: Few::new(),
                     sched_from: None,
                 },
                 length: from.is_none().then_some((phase.length, Placement::End)),

@@ -53,8 +53,6 @@ pub fn runs<'a>(lens: &Lens<'a>) -> Vec<Run<'a>> {
     runs.extend(loose_runs(lens));
     for run in &mut runs {
         run.start = first_instant(lens, run);
-        // Nearly all have one request, and a list grows to four at once.
-        run.requests.shrink_to_fit();
     }
     sort(&mut runs);
     mark_first_of_process(&mut runs);
@@ -283,12 +281,17 @@ fn place_requests<'a>(
         let shared = !lens.model.chain.run_per_request;
         if let Some(place) = places.get(&key).filter(|_| shared) {
             // Requests come by start, so those of one run do as well.
-            runs[*place].requests.push(joined.request);
+            let requests = &mut runs[*place].requests;
+            // Nearly all have one, and a list grows to four at once.
+            if requests.is_empty() {
+                requests.reserve_exact(1);
+            }
+            requests.push(joined.request);
             continue;
         }
         let mut run = empty_run(text_of(lens, joined.process), None);
         run.process = process_part(processes, joined.process);
-        run.requests.push(joined.request);
+        run.requests = vec![joined.request];
         places.insert(key, runs.len());
         runs.push(run);
     }

@@ -43,8 +43,8 @@ pub struct Batch {
     pub(super) held: Vec<(Symbol, Value)>,
     /// Resource used last: most lines of a file share it.
     last_resource: usize,
-    /// Places of the resources, to be found by what they are.
-    by_hash: HashTable<u32>,
+    /// Hashes and places of the resources, to be found by what they are.
+    by_hash: HashTable<(u64, u32)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -79,7 +79,7 @@ impl Batch {
     pub(super) fn undo_to(&mut self, mark: Mark) {
         self.spans.truncate(mark.spans);
         self.counts.spans = mark.counted;
-        let known = |index: &mut u32| (*index as usize) < mark.resources;
+        let known = |(_, index): &mut (u64, u32)| (*index as usize) < mark.resources;
         if self.resources.len() > mark.resources {
             self.by_hash.retain(known);
             self.resources.truncate(mark.resources);
@@ -103,17 +103,17 @@ impl Batch {
 
     fn find_or_add(&mut self, new: Resource) -> usize {
         let hash = new.hash(&self.hasher);
-        let (resources, hasher) = (&self.resources, &self.hasher);
-        let same = |index: &u32| resources.get(*index as usize) == Some(&new);
-        if let Some(found) = self.by_hash.find(hash, same) {
+        let resources = &self.resources;
+        let same = |(own, index): &(u64, u32)| {
+            *own == hash && resources.get(*index as usize) == Some(&new)
+        };
+        if let Some((_, found)) = self.by_hash.find(hash, same) {
             return *found as usize;
         }
         let index = resources.len();
         let short = u32::try_from(index).unwrap_or(u32::MAX);
-        self.by_hash.insert_unique(hash, short, |old| {
-            let old = resources.get(*old as usize);
-            old.map_or(0, |old| old.hash(hasher))
-        });
+        self.by_hash
+            .insert_unique(hash, (hash, short), |(own, _)| *own);
         self.resources.push(new);
         index
     }

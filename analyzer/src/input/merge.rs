@@ -4,9 +4,10 @@
 //! are told in the numbers of the other. What comes out does not depend on which
 //! batch was first but for the order of records, which the dataset sorts.
 
+use crate::halves::both;
 use crate::trace::dataset::Counts;
 use crate::trace::names::{Names, Symbol};
-use crate::trace::span::ResourceIndex;
+use crate::trace::span::{ResourceIndex, Span};
 
 use super::batch::Batch;
 
@@ -22,27 +23,25 @@ impl Batch {
             return;
         }
         let texts = self.names.take_over(&other.names);
-        let retold = |symbol: Symbol| texts[symbol.place()];
         let mut resources = Vec::with_capacity(other.resources.len());
         for mut resource in other.resources {
             resource.attributes.retell(&texts);
             resources.push(self.resource(resource.attributes));
         }
-        self.spans.reserve_exact(other.spans.len());
         let mut left = other.spans;
-        while let Some(mut span) = left.pop() {
+        let weight = left.len();
+        let (first, second) = left.split_at_mut(weight / 2);
+        let retell = |spans: &mut [Span]| {
+            for span in spans {
+                retell(span, &texts, &resources);
+            }
+        };
+        both(weight, || retell(first), || retell(second));
+        self.spans.reserve_exact(weight);
+        while let Some(span) = left.pop() {
             // What was taken is given back, so that no span is held twice for long.
             if left.len().is_multiple_of(GIVE_BACK) {
                 left.shrink_to_fit();
-            }
-            span.name = retold(span.name);
-            span.message = span.message.map(retold);
-            let ResourceIndex(resource) = span.resource;
-            span.resource = resources[resource as usize];
-            span.attributes.retell(&texts);
-            for event in span.extra.iter_mut().flat_map(|extra| &mut extra.events) {
-                event.name = retold(event.name);
-                event.attributes.retell(&texts);
             }
             self.spans.push(span);
         }
@@ -58,9 +57,25 @@ impl Batch {
     }
 }
 
+/// Tells a span in other numbers for its texts and its resource.
+fn retell(span: &mut Span, texts: &[Symbol], resources: &[ResourceIndex]) {
+    let retold = |symbol: Symbol| texts[symbol.place()];
+    span.name = retold(span.name);
+    span.message = span.message.map(retold);
+    let ResourceIndex(resource) = span.resource;
+    span.resource = resources[resource as usize];
+    span.attributes.retell(texts);
+    for event in span.extra.iter_mut().flat_map(|extra| &mut extra.events) {
+        event.name = retold(event.name);
+        event.attributes.retell(texts);
+    }
+}
+
 impl Names {
     /// Interns all texts of `other`; the symbol of each, by its place there.
     fn take_over(&mut self, other: &Self) -> Vec<Symbol> {
+        let (texts, bytes) = other.size();
+        self.reserve(texts, bytes);
         other.texts().map(|text| self.intern(text)).collect()
     }
 }

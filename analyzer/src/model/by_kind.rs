@@ -1,9 +1,14 @@
 //! Spans grouped by kind, in little memory: a report holds several of these for
 //! each of thousands of runs.
 
+use smallvec::SmallVec;
+
 use crate::trace::dataset::SpanIndex;
 
 use super::lens::Kind;
+
+/// More spans than a part of a run has, but for made-up ones.
+pub(super) const USUAL: usize = 16;
 
 /// Spans by kind, the spans of each kind in the order in which they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,8 +22,8 @@ impl ByKind {
     /// Groups spans that come sorted by kind; of those of one kind the order stays.
     #[must_use]
     pub fn new(sorted: impl Iterator<Item = (Kind, SpanIndex)>) -> Self {
-        let mut groups: Vec<(Kind, u32)> = Vec::with_capacity(sorted.size_hint().0);
-        let mut spans = Vec::with_capacity(sorted.size_hint().0);
+        let mut groups: SmallVec<[(Kind, u32); USUAL]> = SmallVec::new();
+        let mut spans: SmallVec<[SpanIndex; USUAL]> = SmallVec::new();
         for (kind, span) in sorted {
             spans.push(span);
             let end = u32::try_from(spans.len()).unwrap_or(u32::MAX);
@@ -28,8 +33,8 @@ impl ByKind {
             }
         }
         Self {
-            groups: groups.into(),
-            spans: spans.into(),
+            groups: groups.into_boxed_slice(),
+            spans: spans.into_boxed_slice(),
         }
     }
 

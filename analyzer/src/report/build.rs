@@ -21,7 +21,8 @@ use crate::units::Nanos;
 
 use super::{
     Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
-    comparisons, covariates, explain, findings, injection, paths, provenance, summary, windows,
+    comparisons, covariates, explain, findings, injection, paths, picture, provenance, summary,
+    windows,
 };
 
 /// What was read, beside the spans.
@@ -39,6 +40,8 @@ pub struct Read<'a> {
 pub enum Items {
     /// All runs.
     Every,
+    /// All runs, and the one nearest to the median as a picture.
+    Drawn,
     /// None: for thousands of runs they are most of the report.
     None,
 }
@@ -128,25 +131,15 @@ pub fn build(
         row(lens, run, store, windows.clone())
     });
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
-    let windows = windows::window_reports(lens, &complete, definition);
+    let windows = windows::window_reports(lens, &complete, definition, &[]);
     let measured: Vec<&Row<'_>> = rows
         .iter()
         .filter(|row| row.run.failure.is_none())
         .collect();
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
-    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
-    let mut metrics = each(&columns, rows.len(), |(column, rule)| {
-        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
-        summary::metric(
-            &rule.name,
-            rule.unit,
-            &figures,
-            &lens.data.names,
-            definition,
-        )
-    });
+    let mut metrics = metrics_of(lens, &rows, definition);
     metrics.push(summary::failure_rate(failed, counted.len()));
-    let cohorts = cohorts::cohorts(lens, &rows, definition);
+    let cohorts = cohorts::cohorts(lens, &rows, definition, &windows);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
     let model = lens.model;
     let (drill_through, (groups, paths, covariates)) = both(
@@ -171,6 +164,10 @@ pub fn build(
             )
         },
     );
+    let pictures = match items {
+        Items::Drawn => picture::pictures(lens, &rows, &windows, &cohorts),
+        Items::Every | Items::None => Vec::new(),
+    };
     let mut report = Report {
         schema: SCHEMA,
         provenance: provenance::provenance(lens, read.command, read.files),
@@ -188,9 +185,24 @@ pub fn build(
         comparisons,
         injections: injection::injections(lens, &measured),
         findings: Vec::new(),
+        pictures,
     };
     report.findings = findings::findings(lens, &report, &complete);
     report
+}
+
+/// The model's metrics over all rows, in its order.
+fn metrics_of(
+    lens: &Lens<'_>,
+    rows: &[Row<'_>],
+    definition: Definition,
+) -> Vec<summary::MetricReport> {
+    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
+    each(&columns, rows.len(), |(column, rule)| {
+        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
+        let names = &lens.data.names;
+        summary::metric(&rule.name, rule.unit, &figures, names, definition)
+    })
 }
 
 /// Column of the metric that stages are correlated with.
@@ -296,7 +308,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items
         profile_joins: profile_joins(lens, runs),
         incomplete: incomplete.collect(),
         items: match items {
-            Items::Every => rows.iter().map(|row| run_report(lens, row)).collect(),
+            Items::Every | Items::Drawn => rows.iter().map(|row| run_report(lens, row)).collect(),
             Items::None => Vec::new(),
         },
         first_failure: rows.iter().find_map(|row| {

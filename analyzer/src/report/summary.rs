@@ -128,10 +128,13 @@ pub fn metric(
 /// Of several reasons the alphabetically last, so that no order shows.
 fn absence(figures: &[Figure<'_>], names: &Names) -> Option<String> {
     let reasons = figures.iter().filter_map(|figure| match figure {
-        Figure::Absent(why) => Some(why.words(names)),
+        Figure::Absent(why) => Some(*why),
         _ => None,
     });
-    reasons.max()
+    // Most runs have the same, which is put into words once.
+    let mut reasons: Vec<_> = reasons.collect();
+    reasons.dedup();
+    reasons.into_iter().map(|why| why.words(names)).max()
 }
 
 fn no_value(n_failed: usize) -> String {

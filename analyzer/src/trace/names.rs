@@ -45,33 +45,58 @@ pub struct Names {
     buffer: String,
     /// Where each text ends in `buffer`; it starts where the one before ends.
     ends: Vec<usize>,
-    index: HashTable<Symbol>,
+    /// Each with half of its hash, so that growing looks at no text again.
+    index: HashTable<(u32, Symbol)>,
     hasher: DefaultHashBuilder,
 }
 
 impl Names {
     /// The symbol of `text`, new where it was not met before.
     pub fn intern(&mut self, text: &str) -> Symbol {
-        if let Some(symbol) = self.find(text) {
+        let hash = self.hash(text);
+        if let Some(symbol) = self.find_hashed(text, hash) {
             return symbol;
         }
         let symbol = Symbol::at(self.ends.len());
         self.buffer.push_str(text);
         self.ends.push(self.buffer.len());
-        let hash = self.hasher.hash_one(text);
-        let (buffer, ends, hasher) = (&self.buffer, &self.ends, &self.hasher);
-        self.index.insert_unique(hash, symbol, |old| {
-            hasher.hash_one(text_at(buffer, ends, *old))
-        });
+        let spread = |(hash, _): &(u32, Symbol)| whole(*hash);
+        self.index
+            .insert_unique(whole(hash), (hash, symbol), spread);
         symbol
+    }
+
+    /// Makes room for so many more texts of so many bytes.
+    pub fn reserve(&mut self, texts: usize, bytes: usize) {
+        self.buffer.reserve_exact(bytes);
+        self.ends.reserve_exact(texts);
+        self.index.reserve(texts, |(hash, _)| whole(*hash));
+    }
+
+    /// How many texts there are, and of how many bytes.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.ends.len(), self.buffer.len())
     }
 
     /// The symbol of `text` where it was met.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Symbol> {
-        let hash = self.hasher.hash_one(text);
-        let same = |symbol: &Symbol| text_at(&self.buffer, &self.ends, *symbol) == text;
-        self.index.find(hash, same).copied()
+        self.find_hashed(text, self.hash(text))
+    }
+
+    fn find_hashed(&self, text: &str, hash: u32) -> Option<Symbol> {
+        let same = |(own, symbol): &(u32, Symbol)| {
+            *own == hash && text_at(&self.buffer, &self.ends, *symbol) == text
+        };
+        let found = self.index.find(whole(hash), same);
+        found.map(|(_, symbol)| *symbol)
+    }
+
+    /// Half of the hash of a text.
+    fn hash(&self, text: &str) -> u32 {
+        let half = self.hasher.hash_one(text) & u64::from(u32::MAX);
+        u32::try_from(half).unwrap_or(0)
     }
 
     /// The text of a symbol of this collection; empty for one of another.
@@ -84,6 +109,11 @@ impl Names {
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len()).map(|place| self.text(Symbol::at(place)))
     }
+}
+
+/// A whole hash from half of one: the table takes bits of both ends.
+fn whole(half: u32) -> u64 {
+    u64::from(half) << 32 | u64::from(half)
 }
 
 fn text_at<'a>(buffer: &'a str, ends: &[usize], symbol: Symbol) -> &'a str {

@@ -4,6 +4,8 @@
 //! root; spans that are each other's ancestors are cut loose and reported. No
 //! recursion: depth is bounded by memory alone.
 
+use smallvec::SmallVec;
+
 use crate::problems::{Code, Problems};
 
 use super::dataset::{Dataset, SpanIndex};
@@ -129,7 +131,7 @@ impl Tree {
         enter: impl Fn(SpanIndex) -> bool,
     ) -> Vec<SpanIndex> {
         let mut found = Vec::new();
-        let mut open = vec![span];
+        let mut open: SmallVec<[SpanIndex; 16]> = SmallVec::from([span].as_slice());
         while let Some(at) = open.pop() {
             for child in self.children(at) {
                 found.push(*child);

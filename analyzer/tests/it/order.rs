@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use coldpath_analyzer::app::{Request, report_of};
+use coldpath_analyzer::app::{Afterwards, Request, report_of};
 use coldpath_analyzer::input::batch::Batch;
 use coldpath_analyzer::input::decode::Decoded;
 use coldpath_analyzer::input::read_values;
@@ -32,6 +32,7 @@ fn body(files: &[Vec<u8>]) -> String {
         model: None,
         definition: Definition::Type7,
         items: Items::Every,
+        afterwards: Afterwards::GoesOn,
     };
     let report = report_of(&data, problems, request).unwrap();
     let mut out = Vec::new();

@@ -7,12 +7,15 @@
 mod bench;
 mod bench_analyze;
 mod bench_guard;
+mod bench_live;
+mod bench_page;
 mod bench_qwen;
 mod cargo;
 mod demo;
 mod dist;
 mod fuzz;
 mod guard_selftest;
+mod pictures;
 mod steps;
 mod tools;
 mod workspace;
@@ -24,7 +27,9 @@ const HELP: &str = "\
 cargo xtask TASK
 
   demo [--runs N]        report of the bundled real captures, then N (30) cold starts of
-                         coldpathd with its embedded agent; leaves target/demo/traces
+                         coldpathd with its embedded agent; leaves target/demo/traces,
+                         target/demo/report.html and the median run as
+                         target/demo/cold-start.trace.json
   dist                   the programs as they are shipped: static, optimised as a whole,
                          stripped; leaves target/dist/NAME and NAME.unstripped
   bench start [--runs N] process start to listener, first /health and first session,
@@ -38,6 +43,10 @@ cargo xtask TASK
   bench qwen [--runs N]  a real qwen serve, coldpathd over the same agent, and that agent raw,
                          interleaved, N of each (12); installs node and qwen-code from npm below
                          the target folder
+  bench page [--runs N]  the page of 1,000 and of 20,000 cold starts: written beside the other formats
+                         and opened in Chromium, in N turns (5)
+  pictures               docs/pictures of the README, from the bundled captures; needs Chromium
+  bench live [--runs N]  how far the live view's times are from the trace's, span by span (N = 20)
   fuzz [--minutes N] [TARGET…]
                          fuzz targets of tests/fuzz in turn (all), N minutes in all (20);
                          installs cargo-fuzz below the target folder; needs a C++ compiler
@@ -59,6 +68,9 @@ fn main() -> ExitCode {
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
+        ["bench", "page", ref options @ ..] => steps::runs(options, 5).and_then(bench_page::run),
+        ["pictures"] => pictures::run(),
+        ["bench", "live", ref options @ ..] => steps::runs(options, 20).and_then(bench_live::run),
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["guard-selftest", ref words @ ..] => guard_selftest::run_words(words),
         ["--help" | "-h" | "help"] => steps::say(HELP),

@@ -10,8 +10,13 @@ mod metrics;
 mod windows;
 
 use super::covariates::Covariate;
-use super::numbers::{NONE, coefficient, escape, or_none};
+use super::numbers::{NONE, coefficient, cohort_name, escape, or_none};
 use super::{Report, WindowReport};
+
+/// Title of the first section, where there are findings.
+pub const FINDINGS: &str = "Findings";
+/// Title of the section that every report has: the first, where nothing was found.
+pub const COVERAGE: &str = "Coverage";
 
 /// Rows of equally many cells; the first cell names the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +128,7 @@ fn head(cells: &[&str]) -> Vec<String> {
 fn titled(title: &str, cohort: Option<&str>) -> String {
     match cohort {
         None => title.to_owned(),
-        Some(cohort) => format!("{title}: {}", escape(cohort)),
+        Some(cohort) => format!("{title}: {}", cohort_name(cohort)),
     }
 }
 
@@ -134,7 +139,7 @@ fn findings(report: &Report) -> Section {
         .map(|finding| escape(&finding.text))
         .collect();
     Section {
-        title: "Findings".to_owned(),
+        title: FINDINGS.to_owned(),
         lines,
         ..Section::default()
     }
