@@ -19,6 +19,7 @@ use crate::model::schema::Model;
 use crate::problems::Place;
 use crate::report::Report;
 use crate::report::build::Items;
+use crate::report::dependency::{Asked, Drags};
 use crate::report::render::{Format, render};
 use crate::stats::quantile::Definition;
 use crate::trace::attributes::Attributes;
@@ -396,6 +397,10 @@ fn request(model: Option<Model>) -> Request<'static> {
         model,
         definition: Definition::Type7,
         items: Items::Every,
+        dependency: Asked {
+            changes: Vec::new(),
+            drag: Drags::Taken,
+        },
         afterwards: Afterwards::GoesOn,
     }
 }

@@ -109,6 +109,53 @@ pub struct Measured {
     pub failure: String,
     /// Attribute: pair.
     pub pair: String,
+    /// Attribute: scenario, `NAME` or `NAME=VALUE`.
+    pub scenario: Option<String>,
+    /// Scenarios whose value is how long the client waited before it asked for a
+    /// session: whole `us`, `ms` or `s`, without a unit milliseconds.
+    #[serde(default)]
+    pub delays: Vec<String>,
+    /// Attributes: delays that were injected, in nanoseconds.
+    pub injected: Option<Injected>,
+}
+
+/// Keys of attributes that name a stage between their ends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Injected {
+    /// What stands before the stage.
+    pub prefix: String,
+    /// What stands behind it.
+    pub suffix: String,
+}
+
+/// What spans of one kind cannot end without, beyond what links, stages and
+/// drill-through say.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitRule {
+    /// Kind of the spans that wait.
+    pub of: String,
+    /// Only those of which a prefix rule leaves this of the name.
+    pub named: Option<String>,
+    /// Kinds of the spans that they wait for; one that is not there, or is later
+    /// than their own end, was not waited for.
+    #[serde(rename = "for")]
+    pub what: Vec<String>,
+    /// Which end of these.
+    #[serde(default)]
+    pub edge: WaitEdge,
+}
+
+/// Which end of a span is waited for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitEdge {
+    /// Its first instant.
+    Start,
+    /// Its last instant.
+    #[default]
+    End,
 }
 
 /// What a process says about its own trace, as resource attributes.

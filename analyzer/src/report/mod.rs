@@ -10,6 +10,7 @@ pub mod build;
 pub mod cohorts;
 pub mod comparisons;
 pub mod covariates;
+pub mod dependency;
 pub mod explain;
 pub mod findings;
 pub mod layout;
@@ -18,6 +19,7 @@ pub mod paths;
 pub mod provenance;
 pub mod render;
 pub mod runs;
+pub mod scenarios;
 pub mod stages;
 pub mod summary;
 pub mod values;
@@ -27,9 +29,11 @@ use serde::Serialize;
 
 pub use cohorts::CohortReport;
 pub use comparisons::{Comparison, ShiftReport, StageShift};
+pub use dependency::{ChangeReport, DependencyReport, Prediction, StageDependency};
 pub use explain::{CoverReport, DrillReport, GroupReport, PhaseReport};
 pub use provenance::{Input, PlaceReport, ProblemReport, Provenance, Records};
 pub use runs::{Incomplete, Joins, RunReport, RunWindowReport, Runs};
+pub use scenarios::{ResponseReport, ScenarioReport};
 pub use stages::{CorrelationReport, SchedReport, StageReport, Totals, WindowReport};
 pub use summary::MetricReport;
 pub use values::{Amount, Ordered, millionth};
@@ -68,6 +72,13 @@ pub struct Report {
     pub cohorts: Vec<CohortReport>,
     /// Every two cohorts compared in pairs.
     pub comparisons: Vec<Comparison>,
+    /// Cohorts under each scenario, when there are several of them.
+    pub scenarios: Vec<ScenarioReport>,
+    /// How the totals went with what the experiment set.
+    pub responses: Vec<ResponseReport>,
+    /// What the end would be if stages took another time, one entry a cohort;
+    /// empty where nothing was asked.
+    pub dependency: Vec<DependencyReport>,
     /// What the figures say, in words.
     pub findings: Vec<Finding>,
 }

@@ -12,6 +12,7 @@ mod demo;
 mod dist;
 mod fuzz;
 mod guard_selftest;
+mod inject_check;
 mod steps;
 mod tools;
 mod workspace;
@@ -34,6 +35,10 @@ cargo xtask TASK
   bench guard [--runs N] guard check on a closure of 800 packages and on programs of 30 MB and over
                          200 MB, beside cargo-deny and cargo-bloat, in N turns (5); the first run
                          builds nushell, some 5 minutes, and installs both controls
+  inject-check [--runs N]
+                         delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
+                         the measured shift must lie where `analyze --what-if` said a repeat would
+                         find it in 9 of 10 for each; leaves target/inject-check
   fuzz [--minutes N] [TARGET…]
                          fuzz targets of tests/fuzz in turn (all), N minutes in all (20);
                          installs cargo-fuzz below the target folder; needs a C++ compiler
@@ -54,6 +59,9 @@ fn main() -> ExitCode {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
+        ["inject-check", ref options @ ..] => {
+            steps::runs(options, 20).and_then(inject_check::run)
+        }
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["guard-selftest", ref words @ ..] => guard_selftest::run_words(words),
         ["--help" | "-h" | "help"] => steps::say(HELP),

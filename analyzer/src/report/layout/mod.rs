@@ -5,7 +5,9 @@
 
 mod beside;
 mod coverage;
+mod dependency;
 mod metrics;
+mod scenarios;
 mod windows;
 
 use super::covariates::Covariate;
@@ -64,6 +66,9 @@ pub fn sections(report: &Report) -> Vec<Section> {
         all.extend(metrics::comparisons(&report.comparisons));
         all.extend(several_cohorts(report));
     }
+    all.extend(scenarios::beside(&report.scenarios));
+    all.extend(scenarios::responses(&report.responses));
+    all.extend(report.dependency.iter().flat_map(dependency::sections));
     all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
