@@ -52,7 +52,11 @@ pub struct Args {
     ///
     /// STAGE is a stage's name, `WINDOW:STAGE`, a window, or the name of a span. A stage's work changes; what it
     /// only waits for does not.
-    #[arg(long = "what-if", value_name = "STAGE=CHANGE", allow_hyphen_values = true)]
+    #[arg(
+        long = "what-if",
+        value_name = "STAGE=CHANGE",
+        allow_hyphen_values = true
+    )]
     pub what_if: Vec<Change>,
 
     /// Show how much each stage adds to the session's end (drag) and may grow without moving it (slack).

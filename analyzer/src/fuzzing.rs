@@ -25,6 +25,7 @@ use crate::stats::quantile::Definition;
 use crate::trace::attributes::Attributes;
 use crate::trace::dataset::Dataset;
 use crate::trace::span::Span;
+use crate::units::Nanos;
 
 /// Spans, events or phases of one document; more add time and no new states.
 const PIECES_MAX: u8 = 24;
@@ -414,6 +415,11 @@ fn judge(batch: Batch) -> Report {
 /// What holds of every report.
 #[expect(clippy::expect_used, reason = "these are the laws")]
 fn laws(report: &Report) {
+    for stage in report.dependency.iter().flat_map(|one| &one.stages) {
+        // Medians of what holds in every run.
+        assert!(stage.drag_p50 >= Some(Nanos(0)) && stage.drag_p50 <= stage.work_p50);
+        assert!(stage.slack_p50.is_none_or(|slack| slack >= Nanos(0)));
+    }
     for run in &report.runs.items {
         for window in &run.windows {
             let parts = window.stages.0.iter().map(|(_, time)| *time);

@@ -131,6 +131,7 @@ fn from_source<'a>(
             record,
             minus,
             needs_session,
+            ..
         } => {
             let Some(client) = run.record else {
                 return Figure::Absent(Absence::NoRecord);

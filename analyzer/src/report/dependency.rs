@@ -161,7 +161,9 @@ pub(super) fn dependency(
         placed,
     };
     let of = |cohort: Option<&String>| {
-        let own = rows.iter().filter(|row| cohort.is_none_or(|name| row.run.cohort == *name));
+        let own = rows
+            .iter()
+            .filter(|row| cohort.is_none_or(|name| row.run.cohort == *name));
         let own: Vec<&Row<'_>> = own.copied().collect();
         let answers = each(&own, own.len(), |row| answer(lens, row, &question));
         let answers: Vec<Answer<'_>> = answers.into_iter().flatten().collect();
@@ -184,10 +186,7 @@ struct Question<'q, 'a> {
 }
 
 /// All stages of the runs, and those that were placed.
-fn names_of<'a>(
-    lens: &Lens<'a>,
-    rows: &[&Row<'a>],
-) -> (Names<'a>, BTreeSet<StageKey<'a>>) {
+fn names_of<'a>(lens: &Lens<'a>, rows: &[&Row<'a>]) -> (Names<'a>, BTreeSet<StageKey<'a>>) {
     let (mut names, mut placed) = (Names::default(), BTreeSet::new());
     for window in rows.iter().flat_map(|row| row.windows()) {
         if window.name == client::WINDOW {
@@ -204,7 +203,10 @@ fn names_of<'a>(
                 stage: stage.name,
             };
             let span = stage.spans.first();
-            names.note(key, span.map(|span| lens.data.names.text(lens.data.span(*span).name)));
+            names.note(
+                key,
+                span.map(|span| lens.data.names.text(lens.data.span(*span).name)),
+            );
             if stage.placed {
                 placed.insert(key);
             }
@@ -224,12 +226,12 @@ struct Answer<'a> {
     stages: Vec<(StageKey<'a>, Pair)>,
     /// Time and work of each change's stages; `None` where the run has none.
     changes: Vec<Option<Pair>>,
-    drags: Vec<(StageKey<'a>, Drag)>,
+    drags: Vec<(StageKey<'a>, Stage)>,
 }
 
 /// Figures of one stage in one run.
 #[derive(Clone, Copy)]
-struct Drag {
+struct Stage {
     time: f64,
     work: f64,
     drag: f64,
@@ -249,17 +251,31 @@ fn answer<'a>(lens: &Lens<'a>, row: &Row<'a>, question: &Question<'_, 'a>) -> Op
     let mut lengths = graph.graph.lengths();
     let changes = question.asked.changes.iter().zip(&question.stages);
     let changes = changes.map(|(change, keys)| {
-        let own: Vec<Place> = keys.iter().filter_map(|key| graph.stages.get(key)).flatten().copied().collect();
+        let own: Vec<Place> = keys
+            .iter()
+            .filter_map(|key| graph.stages.get(key))
+            .flatten()
+            .copied()
+            .collect();
         let scope = Scope::of(&graph.graph, |place| own.contains(&place));
         scope.apply(&graph.graph, change.amount, &mut lengths);
         (!scope.is_empty()).then(|| (time_of(&graph, &scope), scope.work(&graph.graph).0 as f64))
     });
     let changes = changes.collect();
     let after = replay(&graph.graph, &lengths);
-    let of = |places: &[Place], sum: Sum| (length(&graph, places, sum, None), length(&graph, places, sum, Some(&after)));
+    let of = |places: &[Place], sum: Sum| {
+        (
+            length(&graph, places, sum, None),
+            length(&graph, places, sum, Some(&after)),
+        )
+    };
     Some(Answer {
         metrics: metrics(lens, row, &graph, &after, end),
-        windows: graph.windows.iter().map(|(name, places)| (*name, of(places, Sum::Envelope))).collect(),
+        windows: graph
+            .windows
+            .iter()
+            .map(|(name, places)| (*name, of(places, Sum::Envelope)))
+            .collect(),
         stages: graph
             .stages
             .iter()
@@ -286,7 +302,9 @@ fn length(graph: &RunGraph<'_>, places: &[Place], sum: Sum, after: Option<&Insta
         None => graph.graph.measured(node).0,
         Some(after) => after.at(node).0,
     };
-    let ends = places.iter().map(|place| (at(start_of(*place)), at(end_of(*place))));
+    let ends = places
+        .iter()
+        .map(|place| (at(start_of(*place)), at(end_of(*place))));
     let nanos = match sum {
         Sum::Each => ends.map(|(start, end)| end - start).sum(),
         Sum::Envelope => {
@@ -303,16 +321,21 @@ fn time_of(graph: &RunGraph<'_>, scope: &Scope) -> f64 {
     length(graph, &places, Sum::Each, None)
 }
 
-fn drags<'a>(graph: &RunGraph<'a>, end: Node) -> Vec<(StageKey<'a>, Drag)> {
+fn drags<'a>(graph: &RunGraph<'a>, end: Node) -> Vec<(StageKey<'a>, Stage)> {
     let latest = Latest::of(&graph.graph, end);
-    let stages = graph.stages.iter().filter(|(key, _)| key.window != key.stage);
+    let stages = graph
+        .stages
+        .iter()
+        .filter(|(key, _)| key.window != key.stage);
     let of = |(key, places): (&StageKey<'a>, &Vec<Place>)| {
         let scope = Scope::of(&graph.graph, |place| places.contains(&place));
-        let figures = Drag {
+        let figures = Stage {
             time: time_of(graph, &scope),
             work: scope.work(&graph.graph).0 as f64,
             drag: drag(&graph.graph, &scope, end).0 as f64,
-            slack: latest.slack(&graph.graph, &scope).map(|slack| slack.0 as f64),
+            slack: latest
+                .slack(&graph.graph, &scope)
+                .map(|slack| slack.0 as f64),
         };
         (*key, figures)
     };
@@ -337,7 +360,11 @@ fn metrics<'a>(
         })
     };
     let of = |(column, figure): (usize, &Figure<'_>)| {
-        let rule = lens.model.metrics.get(column).filter(|rule| rule.unit == Unit::Ms)?;
+        let rule = lens
+            .model
+            .metrics
+            .get(column)
+            .filter(|rule| rule.unit == Unit::Ms)?;
         let Figure::Value(value) = figure else {
             return None;
         };
@@ -346,7 +373,10 @@ fn metrics<'a>(
                 let (from, to) = (node(from)?, node(to)?);
                 (moved(to) - moved(from), to == session)
             }
-            MetricSource::Record { needs_session: true, .. } => {
+            MetricSource::Record {
+                ends_with_session: true,
+                ..
+            } => {
                 let request = graph.place(row.run.cold()?.span)?;
                 (moved(end_of(request)), true)
             }
@@ -383,9 +413,16 @@ fn middle(values: &[f64]) -> Option<Nanos> {
 }
 
 fn changes(question: &Question<'_, '_>, answers: &[Answer<'_>]) -> Vec<ChangeReport> {
-    let asked = question.asked.changes.iter().zip(&question.stages).enumerate();
+    let asked = question
+        .asked
+        .changes
+        .iter()
+        .zip(&question.stages)
+        .enumerate();
     let of = |(place, (change, keys)): (usize, (&Change, &Vec<StageKey<'_>>))| {
-        let own = answers.iter().filter_map(|answer| *answer.changes.get(place)?);
+        let own = answers
+            .iter()
+            .filter_map(|answer| *answer.changes.get(place)?);
         let (times, works): (Vec<f64>, Vec<f64>) = own.unzip();
         ChangeReport {
             stage: change.stage.clone(),
@@ -400,7 +437,12 @@ fn changes(question: &Question<'_, '_>, answers: &[Answer<'_>]) -> Vec<ChangeRep
 }
 
 /// Summarises a total before and after over the runs that have it.
-fn prediction(kind: &'static str, name: String, pairs: &[Pair], ends_with_session: bool) -> Prediction {
+fn prediction(
+    kind: &'static str,
+    name: String,
+    pairs: &[Pair],
+    ends_with_session: bool,
+) -> Prediction {
     let (before, after): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let differences: Vec<f64> = pairs.iter().map(|(before, after)| after - before).collect();
     let (now, then, change) = (estimate(&before), estimate(&after), estimate(&differences));
@@ -413,7 +455,9 @@ fn prediction(kind: &'static str, name: String, pairs: &[Pair], ends_with_sessio
         predicted_p50: middle(&after),
         change_p50: middle(&differences),
         change_ci: change.map(|change| both((change.low, change.high))),
-        repeat_ci: now.zip(then).map(|(now, then)| both(mover::of_difference(now, then))),
+        repeat_ci: now
+            .zip(then)
+            .map(|(now, then)| both(mover::of_difference(now, then))),
         needs_n: match order_interval(pairs.len(), 0.5) {
             OrderInterval::NeedsN(n) => Some(n),
             OrderInterval::Between { .. } => None,
@@ -438,19 +482,25 @@ fn estimate(values: &[f64]) -> Option<Estimate> {
 }
 
 fn stages(question: &Question<'_, '_>, answers: &[Answer<'_>]) -> Vec<StageDependency> {
-    let mut of: BTreeMap<StageKey<'_>, Vec<Drag>> = BTreeMap::new();
+    let mut of: BTreeMap<StageKey<'_>, Vec<Stage>> = BTreeMap::new();
     for (key, drag) in answers.iter().flat_map(|answer| &answer.drags) {
         of.entry(*key).or_default().push(*drag);
     }
-    let summary = |(key, drags): (StageKey<'_>, Vec<Drag>)| {
+    let summary = |(key, drags): (StageKey<'_>, Vec<Stage>)| {
         let absent = answers.len().saturating_sub(drags.len());
-        let over = |figure: &dyn Fn(&Drag) -> f64| {
+        let over = |figure: &dyn Fn(&Stage) -> f64| {
             let present = drags.iter().map(figure);
-            present.chain(std::iter::repeat_n(0.0, absent)).collect::<Vec<f64>>()
+            present
+                .chain(std::iter::repeat_n(0.0, absent))
+                .collect::<Vec<f64>>()
         };
         // What never limits is more than any slack.
-        let slacks: Vec<f64> = drags.iter().map(|drag| drag.slack.unwrap_or(f64::INFINITY)).collect();
-        let slack = quantile(&sorted(&slacks), 0.5, Definition::Type7).filter(|slack| slack.is_finite());
+        let slacks: Vec<f64> = drags
+            .iter()
+            .map(|drag| drag.slack.unwrap_or(f64::INFINITY))
+            .collect();
+        let slack =
+            quantile(&sorted(&slacks), 0.5, Definition::Type7).filter(|slack| slack.is_finite());
         let times = over(&|drag| drag.time);
         StageDependency {
             window: key.window.to_owned(),
@@ -467,7 +517,10 @@ fn stages(question: &Question<'_, '_>, answers: &[Answer<'_>]) -> Vec<StageDepen
     };
     let mut found: Vec<StageDependency> = of.into_iter().map(summary).collect();
     found.sort_by(|a, b| {
-        let order = b.drag_p50.cmp(&a.drag_p50).then_with(|| b.work_p50.cmp(&a.work_p50));
+        let order = b
+            .drag_p50
+            .cmp(&a.drag_p50)
+            .then_with(|| b.work_p50.cmp(&a.work_p50));
         order.then_with(|| (&a.window, &a.name).cmp(&(&b.window, &b.name)))
     });
     found
@@ -478,7 +531,9 @@ fn stages(question: &Question<'_, '_>, answers: &[Answer<'_>]) -> Vec<StageDepen
 fn predictions(lens: &Lens<'_>, answers: &[Answer<'_>]) -> Vec<Prediction> {
     let rules = lens.model.metrics.iter().enumerate();
     let metric = rules.filter_map(|(column, rule)| {
-        let own = answers.iter().filter_map(|answer| answer.metrics.get(&column));
+        let own = answers
+            .iter()
+            .filter_map(|answer| answer.metrics.get(&column));
         let (pairs, ends): (Vec<Pair>, Vec<bool>) = own.copied().unzip();
         let with_session = ends.iter().any(|ends| *ends);
         (!pairs.is_empty()).then(|| prediction(METRIC, rule.name.clone(), &pairs, with_session))
@@ -493,7 +548,11 @@ fn predictions(lens: &Lens<'_>, answers: &[Answer<'_>]) -> Vec<Prediction> {
             stages.entry(*key).or_default().push(*pair);
         }
     }
-    let changes = |pairs: &Vec<Pair>| pairs.iter().any(|(before, after)| before.total_cmp(after).is_ne());
+    let changes = |pairs: &Vec<Pair>| {
+        pairs
+            .iter()
+            .any(|(before, after)| before.total_cmp(after).is_ne())
+    };
     let mut found: Vec<Prediction> = metric.collect();
     let mut names: Vec<&str> = Vec::new();
     for rule in &lens.model.windows {

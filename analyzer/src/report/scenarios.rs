@@ -90,22 +90,27 @@ pub(super) fn scenarios(
     let mut groups: BTreeMap<(usize, &str, &str), Vec<&Row<'_>>> = BTreeMap::new();
     for row in rows {
         let cohort = row.run.cohort.as_str();
-        let place = order.iter().position(|name| name == cohort).unwrap_or(order.len());
+        let place = order
+            .iter()
+            .position(|name| name == cohort)
+            .unwrap_or(order.len());
         let scenario = scenario(lens, measured, row).unwrap_or("");
-        groups.entry((place, cohort, scenario)).or_default().push(row);
+        groups
+            .entry((place, cohort, scenario))
+            .or_default()
+            .push(row);
     }
     let said = groups.keys().any(|(_, _, scenario)| !scenario.is_empty());
     if groups.len() < 2 || !said {
         return Vec::new();
     }
-    let report = |((_, cohort, scenario), rows): ((usize, &str, &str), Vec<&Row<'_>>)| {
-        ScenarioReport {
+    let report =
+        |((_, cohort, scenario), rows): ((usize, &str, &str), Vec<&Row<'_>>)| ScenarioReport {
             cohort: cohort.to_owned(),
             scenario: scenario.to_owned(),
             n: rows.len(),
             metrics: cohorts::metrics(lens, &rows, definition),
-        }
-    };
+        };
     groups.into_iter().map(report).collect()
 }
 
@@ -125,13 +130,17 @@ pub(super) fn responses(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Vec<ResponseRepor
 }
 
 fn scenario<'a>(lens: &Lens<'a>, measured: &Measured, row: &Row<'_>) -> Option<&'a str> {
-    lens.text(row.run.first(lens, &measured.kind)?, measured.scenario.as_ref()?)
+    lens.text(
+        row.run.first(lens, &measured.kind)?,
+        measured.scenario.as_ref()?,
+    )
 }
 
 fn delays(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<ResponseReport> {
     let rules = lens.model.metrics.iter();
-    let Some((column, rule)) =
-        rules.enumerate().find(|(_, rule)| rule.name == lens.model.client.latency)
+    let Some((column, rule)) = rules
+        .enumerate()
+        .find(|(_, rule)| rule.name == lens.model.client.latency)
     else {
         return Vec::new();
     };
@@ -147,7 +156,10 @@ fn delays(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<Respon
     let mut series: BTreeMap<(&str, &str), Pairs> = BTreeMap::new();
     for ((name, cohort), pairs) in cohorts {
         let alone = levels(&pairs) > 1;
-        series.entry((name, if alone { cohort } else { "" })).or_default().extend(pairs);
+        series
+            .entry((name, if alone { cohort } else { "" }))
+            .or_default()
+            .extend(pairs);
     }
     let varied = series.into_iter().filter(|(_, pairs)| levels(pairs) > 1);
     varied
@@ -158,7 +170,11 @@ fn delays(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<Respon
 /// Name and wait of a scenario whose value is one.
 fn delay_of<'t>(measured: &Measured, text: &'t str) -> Option<(&'t str, Nanos)> {
     let (name, value) = text.split_once('=').unwrap_or((text, "0"));
-    measured.delays.iter().any(|delay| delay == name).then_some(())?;
+    measured
+        .delays
+        .iter()
+        .any(|delay| delay == name)
+        .then_some(())?;
     let digits = value.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = value.split_at(digits);
     let nanos: i64 = match unit {
@@ -177,21 +193,31 @@ fn injections(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<Re
     // What was injected in each run, nanoseconds by stage.
     let of = |row: &&Row<'_>| -> BTreeMap<&str, f64> {
         let span = row.run.first(lens, &measured.kind);
-        let attributes = span.into_iter().flat_map(|span| lens.data.span(span).attributes.iter());
+        let attributes = span
+            .into_iter()
+            .flat_map(|span| lens.data.span(span).attributes.iter());
         let stages = attributes.filter_map(|(key, value)| {
             let key = lens.data.names.text(key);
-            let stage = key.strip_prefix(rule.prefix.as_str())?.strip_suffix(rule.suffix.as_str())?;
+            let stage = key
+                .strip_prefix(rule.prefix.as_str())?
+                .strip_suffix(rule.suffix.as_str())?;
             Some((stage, Value::number(value)?))
         });
         stages.collect()
     };
     let injected: Vec<BTreeMap<&str, f64>> = rows.iter().map(of).collect();
-    let stages: BTreeSet<&str> = injected.iter().flat_map(|own| own.keys().copied()).collect();
+    let stages: BTreeSet<&str> = injected
+        .iter()
+        .flat_map(|own| own.keys().copied())
+        .collect();
     let mut found = Vec::new();
     for stage in stages {
         for (column, rule) in ending_with_session(lens, measured) {
             let pairs = rows.iter().zip(&injected).filter_map(|(row, injected)| {
-                Some((injected.get(stage).copied().unwrap_or(0.0), value(row, column)?))
+                Some((
+                    injected.get(stage).copied().unwrap_or(0.0),
+                    value(row, column)?,
+                ))
             });
             let pairs: Pairs = pairs.collect();
             if !pairs.is_empty() {
@@ -215,7 +241,11 @@ fn ending_with_session<'a>(
                 _ => false,
             })
     };
-    lens.model.metrics.iter().enumerate().filter(move |(_, rule)| ends(rule))
+    lens.model
+        .metrics
+        .iter()
+        .enumerate()
+        .filter(move |(_, rule)| ends(rule))
 }
 
 fn value(row: &Row<'_>, column: usize) -> Option<f64> {
@@ -237,7 +267,10 @@ fn response(
 ) -> ResponseReport {
     let (line, found) = (slope(pairs), correlate(pairs));
     let both = |(low, high): (f64, f64)| [millionth(low), millionth(high)];
-    let reason = line.err().or(found.err()).map(|undefined| undefined.to_string());
+    let reason = line
+        .err()
+        .or(found.err())
+        .map(|undefined| undefined.to_string());
     ResponseReport {
         kind,
         of: of.to_owned(),
@@ -266,10 +299,20 @@ mod tests {
         let measured = model.measured.unwrap();
         let delay = |text| delay_of(&measured, text).map(|(name, wait)| (name, wait.0));
         assert_eq!(delay("delay=250"), Some(("delay", 250_000_000)));
-        assert_eq!(delay("early-preheat=1s"), Some(("early-preheat", 1_000_000_000)));
+        assert_eq!(
+            delay("early-preheat=1s"),
+            Some(("early-preheat", 1_000_000_000))
+        );
         assert_eq!(delay("delay"), Some(("delay", 0)));
         assert_eq!(delay("delay=10us"), Some(("delay", 10_000)));
-        for other in ["cold", "concurrent=2", "preheated=3s", "delay=1m", "delay=x", "delay="] {
+        for other in [
+            "cold",
+            "concurrent=2",
+            "preheated=3s",
+            "delay=1m",
+            "delay=x",
+            "delay=",
+        ] {
             assert_eq!(delay(other), None, "{other}");
         }
     }

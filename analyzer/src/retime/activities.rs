@@ -14,7 +14,9 @@ use smallvec::SmallVec;
 use crate::breakdown::client;
 use crate::breakdown::store::{StageView, WindowView};
 use crate::chain::Run;
+use crate::model::by_kind::ByKind;
 use crate::model::lens::Lens;
+use crate::model::schema::Part;
 use crate::model::window_rules::{StageRule, WindowRule, WindowSource};
 use crate::trace::dataset::SpanIndex;
 use crate::units::{Interval, Nanos, Timestamp};
@@ -56,13 +58,24 @@ impl<'a> RunGraph<'a> {
     #[must_use]
     pub fn of(lens: &Lens<'a>, views: &[&Run<'_>], windows: &[WindowView<'a>]) -> Self {
         let mut reading = Reading::of_spans(lens, views);
-        for window in windows.iter().filter(|window| window.name != client::WINDOW) {
-            let view = views.get(window.request.saturating_sub(1)).or(views.first());
+        for window in windows
+            .iter()
+            .filter(|window| window.name != client::WINDOW)
+        {
+            let view = views
+                .get(window.request.saturating_sub(1))
+                .or(views.first());
             if let Some(view) = view {
                 reading.take_window(lens, view, window);
             }
         }
-        waits::add(lens, views, windows, &reading.of_span, &mut reading.activities);
+        waits::add(
+            lens,
+            views,
+            windows,
+            &reading.of_span,
+            &mut reading.activities,
+        );
         Self {
             graph: Graph::new(&reading.activities),
             stages: reading.stages,
@@ -109,13 +122,20 @@ impl<'a> Reading<'a> {
             let rule = lens.rule(span);
             let asynchronous = rule.is_some_and(|rule| rule.asynchronous);
             let parent = parent.and_then(|parent| reading.of_span.get(&parent).copied());
-            let bond = if asynchronous { Bond::Cause } else { Bond::Part };
+            let bond = if asynchronous {
+                Bond::Cause
+            } else {
+                Bond::Part
+            };
             let interval = lens.data.span(span).interval;
             let place = reading.push(interval, parent, bond, lens.quantum(span));
             reading.of_span.insert(span, place);
         }
-        let known: Vec<(SpanIndex, Place)> =
-            reading.of_span.iter().map(|(span, place)| (*span, *place)).collect();
+        let known: Vec<(SpanIndex, Place)> = reading
+            .of_span
+            .iter()
+            .map(|(span, place)| (*span, *place))
+            .collect();
         for (span, place) in known {
             let links = lens.data.span(span).links().iter();
             let targets = links.filter_map(|link| lens.data.find(link.trace, link.span));
@@ -165,8 +185,9 @@ impl<'a> Reading<'a> {
         }
         for stage in window.stages.iter().filter(|stage| stage.present) {
             let spans = stage.spans.iter();
-            let places: Vec<Place> =
-                spans.filter_map(|span| self.of_span.get(span).copied()).collect();
+            let places: Vec<Place> = spans
+                .filter_map(|span| self.of_span.get(span).copied())
+                .collect();
             for place in places {
                 self.note(window.name, stage.name, place);
             }
@@ -236,7 +257,9 @@ impl<'a> Reading<'a> {
             _ => None,
         });
         let spans = kinds.flatten().flat_map(|kind| run.all(lens, kind));
-        spans.filter_map(|span| self.of_span.get(span).copied()).collect()
+        spans
+            .filter_map(|span| self.of_span.get(span).copied())
+            .collect()
     }
 
     /// An activity of the window's length that the one of `on` waits for.
@@ -256,10 +279,15 @@ impl<'a> Reading<'a> {
             let stages = window.stages.iter();
             stages.filter_map(|rule| Some((window.name.as_str(), name_of(rule, attribute)?)))
         };
-        let found = lens.model.windows.iter().flat_map(of).find_map(|(window, stage)| {
-            let mut own = self.stages.iter();
-            own.find(|(key, _)| key.window == window && key.stage == stage)
-        });
+        let found = lens
+            .model
+            .windows
+            .iter()
+            .flat_map(of)
+            .find_map(|(window, stage)| {
+                let mut own = self.stages.iter();
+                own.find(|(key, _)| key.window == window && key.stage == stage)
+            });
         found.and_then(|(_, places)| places.last().copied())
     }
 }
@@ -270,7 +298,9 @@ fn name_of<'t>(rule: &'t StageRule, attribute: &'t str) -> Option<&'t str> {
         (Some(own), _) if own == attribute => rule.name.as_deref(),
         (_, Some(prefix)) => {
             let suffix = rule.attribute_suffix.as_deref().unwrap_or("");
-            attribute.strip_prefix(prefix.as_str())?.strip_suffix(suffix)
+            attribute
+                .strip_prefix(prefix.as_str())?
+                .strip_suffix(suffix)
         }
         _ => None,
     }
@@ -293,9 +323,18 @@ fn moved(interval: Interval, later: Nanos) -> Interval {
 fn in_order(lens: &Lens<'_>, views: &[&Run<'_>]) -> Vec<(SpanIndex, Option<SpanIndex>)> {
     let parts = views.iter().flat_map(|run| {
         let requests = run.requests.iter().map(|request| &request.below);
-        [&run.process, &run.channel, &run.client].into_iter().chain(requests)
+        [&run.process, &run.channel, &run.client]
+            .into_iter()
+            .chain(requests)
     });
-    let spans: BTreeSet<SpanIndex> = parts.flat_map(|part| part.spans()).copied().collect();
+    let mut spans: BTreeSet<SpanIndex> = parts.flat_map(ByKind::spans).copied().collect();
+    // What set a channel going is of its part and no attempt by itself.
+    let of_channel = |above: &SpanIndex| lens.part(*above) == Some(Part::Channel);
+    let above = spans
+        .iter()
+        .flat_map(|span| lens.tree.ancestors(*span).take(ANCESTORS_MAX));
+    let above: Vec<SpanIndex> = above.filter(of_channel).collect();
+    spans.extend(above);
     let mut below: HashMap<SpanIndex, Vec<SpanIndex>> = HashMap::new();
     let mut open: VecDeque<(SpanIndex, Option<SpanIndex>)> = VecDeque::new();
     for span in &spans {

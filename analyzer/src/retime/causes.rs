@@ -84,7 +84,9 @@ impl Family {
 
     /// The parts of an activity, by end.
     pub(super) fn parts(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
-        self.parts_by_end[place as usize].iter().map(|(_, place)| *place)
+        self.parts_by_end[place as usize]
+            .iter()
+            .map(|(_, place)| *place)
     }
 
     /// What each activity's start follows.
@@ -100,9 +102,13 @@ impl Family {
     fn start(&self, activities: &[Activity], place: usize) -> Start {
         let one = &activities[place];
         let at = one.interval.start();
-        let named = one.set_going.iter().filter(|other| **other as usize != place);
+        let named = one
+            .set_going
+            .iter()
+            .filter(|other| **other as usize != place);
         let known = named.filter_map(|other| Some((*other, activities.get(*other as usize)?)));
-        let begun = known.filter(|(_, other)| by(other.interval.start(), at, tolerance(one, other)));
+        let begun =
+            known.filter(|(_, other)| by(other.interval.start(), at, tolerance(one, other)));
         let follows = begun.map(|(place, other)| {
             if by(other.interval.end(), at, tolerance(one, other)) {
                 (other.interval.end(), Start::Behind(place))
@@ -152,7 +158,9 @@ impl Family {
             };
         }
         let part = before(&self.parts_by_end[parent as usize]).map(|(time, _)| time);
-        let lane = part.unwrap_or_default().max(parent_activity.interval.start());
+        let lane = part
+            .unwrap_or_default()
+            .max(parent_activity.interval.start());
         match sibling {
             Some((time, sibling)) if time >= lane => Start::Behind(sibling),
             _ => Start::On(parent),

@@ -75,7 +75,9 @@ fn amount_of(text: &str) -> Option<Amount> {
     };
     // `f64` reads signs, exponents and `inf` as well; a figure is digits.
     let figure = |text: &str| {
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let plain = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
         text.parse::<f64>().ok().filter(|_| plain)
     };
     if let Some(percent) = rest.strip_suffix('%') {
@@ -83,13 +85,23 @@ fn amount_of(text: &str) -> Option<Amount> {
         let times = if less { 1.0 - part } else { 1.0 + part };
         return (0.0..=1e6).contains(&times).then_some(Amount::Times(times));
     }
-    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let units = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+    ];
     let (number, unit) = units
         .iter()
         .find_map(|(name, unit)| Some((rest.strip_suffix(name)?, unit)))?;
     let nanos = Nanos::rounded(figure(number)? * unit);
     let nanos = Some(nanos).filter(|nanos| *nanos <= LONGEST)?;
-    Some(if less { Amount::Less(nanos) } else { Amount::More(nanos) })
+    Some(if less {
+        Amount::Less(nanos)
+    } else {
+        Amount::More(nanos)
+    })
 }
 
 /// Which activities a stage is, and all that is part of one.
@@ -129,6 +141,23 @@ impl Scope {
         self.top.get(work_of? as usize).copied().flatten()
     }
 
+    /// Places of the edges that are its work; where it has none, of those that its
+    /// activities begin with.
+    #[must_use]
+    pub(super) fn pieces(&self, graph: &Graph) -> Vec<usize> {
+        let links = graph.links.iter().enumerate();
+        let own = links.filter(|(_, link)| link.length > 0 && self.top_of(link.work_of).is_some());
+        let own: Vec<usize> = own.map(|(at, _)| at).collect();
+        if !own.is_empty() {
+            return own;
+        }
+        let first = self
+            .tops()
+            .filter_map(|top| graph.first_link.get(top as usize));
+        let first = first.map(|at| *at as usize);
+        first.filter(|at| *at < graph.links.len()).collect()
+    }
+
     /// Work of the stage: the length of all its pieces.
     #[must_use]
     pub fn work(&self, graph: &Graph) -> Nanos {
@@ -147,7 +176,9 @@ impl Scope {
                     }
                 }
             }
-            Amount::Less(less) => self.tops().for_each(|top| self.take(graph, top, less, lengths)),
+            Amount::Less(less) => self
+                .tops()
+                .for_each(|top| self.take(graph, top, less, lengths)),
             Amount::More(more) => {
                 for top in self.tops() {
                     let first = graph.first_link.get(top as usize).copied();

@@ -333,7 +333,10 @@ fn topological(links: &[Link], kept: &[bool], nodes: usize) -> Vec<Option<u32>> 
         *slot += 1;
     }
     let mut order = vec![None; nodes];
-    let mut ready: Vec<Node> = (0..nodes).filter(|node| open[*node] == 0).map(short).collect();
+    let mut ready: Vec<Node> = (0..nodes)
+        .filter(|node| open[*node] == 0)
+        .map(short)
+        .collect();
     let mut count = 0;
     while let Some(node) = ready.pop() {
         order[node as usize] = Some(count);

@@ -60,9 +60,13 @@ impl<'a> Names<'a> {
         }
         let named = all(&|key| key.stage == name);
         let spans = |key: &StageKey<'a>| self.0.get(key);
-        let same = |a: &StageKey<'a>| spans(a).is_some_and(|own| !own.is_empty()) && spans(a) == spans(&named[0]);
+        let same = |a: &StageKey<'a>| {
+            spans(a).is_some_and(|own| !own.is_empty()) && spans(a) == spans(&named[0])
+        };
         if named.len() > 1 && !named.iter().all(same) {
-            let words = named.iter().map(|key| format!("{}:{}", key.window, key.stage));
+            let words = named
+                .iter()
+                .map(|key| format!("{}:{}", key.window, key.stage));
             return Err(UnknownStage::Ambiguous {
                 name: name.to_owned(),
                 hint: words.collect::<Vec<_>>().join(" or "),
@@ -90,19 +94,27 @@ impl<'a> Names<'a> {
             let contains = word.contains(wanted) || wanted.contains(word);
             (contains || typos <= TYPOS_MAX).then_some(typos)
         };
-        let mut near: Vec<(usize, &str)> =
-            words.iter().filter_map(|word| Some((rank(word)?, *word))).collect();
+        let mut near: Vec<(usize, &str)> = words
+            .iter()
+            .filter_map(|word| Some((rank(word)?, *word)))
+            .collect();
         near.sort_unstable();
         near.truncate(OFFERED_MAX);
         let quoted = |words: &mut dyn Iterator<Item = &str>| {
-            words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+            words
+                .map(|word| format!("`{word}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         if words.is_empty() {
             "these runs have no stages".to_owned()
         } else if near.is_empty() {
             format!("there are {}", quoted(&mut words.iter().copied()))
         } else {
-            format!("near it are {}", quoted(&mut near.iter().map(|(_, word)| *word)))
+            format!(
+                "near it are {}",
+                quoted(&mut near.iter().map(|(_, word)| *word))
+            )
         }
     }
 }
@@ -134,8 +146,16 @@ mod tests {
             ("request", "channel.wait", Some("channel.wait")),
             ("channel", "channel.spawn", Some("channel.spawn")),
             ("agent.startup", "settings", Some("agent.phase.settings")),
-            ("agent.startup", "instructions", Some("agent.phase.instructions")),
-            ("agent.session_start", "instructions", Some("agent.session.instructions")),
+            (
+                "agent.startup",
+                "instructions",
+                Some("agent.phase.instructions"),
+            ),
+            (
+                "agent.session_start",
+                "instructions",
+                Some("agent.session.instructions"),
+            ),
         ] {
             names.note(StageKey { window, stage }, span);
         }
@@ -146,9 +166,14 @@ mod tests {
     fn check(name: &str, expected: Result<&[(&str, &str)], &str>) {
         let found = names().find(name);
         let found = found.as_ref().map(|keys| {
-            keys.iter().map(|key| (key.window, key.stage)).collect::<Vec<_>>()
+            keys.iter()
+                .map(|key| (key.window, key.stage))
+                .collect::<Vec<_>>()
         });
-        let texts = found.as_ref().map(Vec::as_slice).map_err(ToString::to_string);
+        let texts = found
+            .as_ref()
+            .map(Vec::as_slice)
+            .map_err(ToString::to_string);
         assert_eq!(texts.as_ref().map_err(String::as_str).copied(), expected);
     }
 

@@ -1,11 +1,11 @@
-//! Slack: how much a stage could begin with a delay without moving the end.
+//! Slack: how much a stage's work could grow without moving the end.
 //!
-//! For the edge e = (u, v) that a stage begins with,
-//! `slack = latest(v) − t(u) − length(e)`, where `latest(end) = t(end)` and
-//! `latest(u) = min over edges (u, v) of latest(v) − length(u, v)`: the total
-//! float of the critical path method (Kelley and Walker, 1959). Of a stage that a
-//! run has several times the least of theirs. A stage on the path has none; one
-//! that nothing leads from to the end may grow for ever.
+//! For a piece of work e = (u, v), `slack = latest(v) − t(u) − length(e)`, where
+//! `latest(end) = t(end)` and `latest(u) = min over edges (u, v) of latest(v) −
+//! length(u, v)`: the total float of the critical path method (Kelley and Walker,
+//! 1959). Of a stage with several pieces the least of theirs: as long as one of
+//! them is on the path it has none, and its drag says how much of it is. One that
+//! nothing leads from to the end may grow for ever.
 
 use crate::units::Nanos;
 
@@ -40,13 +40,11 @@ impl Latest {
     /// The slack of a stage; `None` where it may grow for ever, or is not there.
     #[must_use]
     pub fn slack(&self, graph: &Graph, scope: &Scope) -> Option<Nanos> {
-        let first = scope.tops().filter_map(|top| {
-            let at = *graph.first_link.get(top as usize)?;
-            let link = graph.links.get(at as usize)?;
+        let pieces = scope.pieces(graph).into_iter().filter_map(|at| {
+            let link = graph.links.get(at)?;
             let latest = self.0[link.to as usize];
-            (latest != NEVER)
-                .then(|| Nanos(latest - graph.times[link.from as usize] - link.length))
+            (latest != NEVER).then(|| Nanos(latest - graph.times[link.from as usize] - link.length))
         });
-        first.min()
+        pieces.min()
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn add(
         }
     };
     for window in windows {
-        let view = views.get(window.request.saturating_sub(1)).or(views.first());
+        let view = views
+            .get(window.request.saturating_sub(1))
+            .or(views.first());
         let Some(view) = view else { continue };
         for stage in window.stages.iter().filter(|stage| !stage.spans.is_empty()) {
             let mut kinds: Vec<&str> = stage.sched_from.into_iter().collect();
@@ -44,7 +46,12 @@ pub(super) fn add(
             for rule in drills.filter(|rule| rule.window == window.name && rule.stage == stage.name)
             {
                 kinds.push(&rule.explained_by);
-                kinds.extend(rule.phases.names().iter().flat_map(|name| kinds_of(lens, name)));
+                kinds.extend(
+                    rule.phases
+                        .names()
+                        .iter()
+                        .flat_map(|name| kinds_of(lens, name)),
+                );
             }
             for waiting in stage.spans {
                 for other in kinds.iter().flat_map(|kind| view.all(lens, kind)) {
@@ -53,20 +60,20 @@ pub(super) fn add(
             }
         }
     }
+    let by_kind = lens.by_kind(of_span.keys().copied().collect());
+    let all = |kind: &str| lens.kind(kind).map_or(&[][..], |kind| by_kind.get(kind));
     for rule in &lens.model.waits {
         let edge = match rule.edge {
             WaitEdge::Start => Edge::Start,
             WaitEdge::End => Edge::End,
         };
-        for view in views {
-            let named = |span: &&SpanIndex| {
-                let name = rule.named.as_deref();
-                name.is_none_or(|name| lens.rest_of_name(**span) == name)
-            };
-            for waiting in view.all(lens, &rule.of).iter().filter(named) {
-                for other in rule.what.iter().flat_map(|kind| view.all(lens, kind)) {
-                    add(*waiting, *other, edge);
-                }
+        let named = |span: &&SpanIndex| {
+            let name = rule.named.as_deref();
+            name.is_none_or(|name| lens.rest_of_name(**span) == name)
+        };
+        for waiting in all(&rule.of).iter().filter(named) {
+            for other in rule.what.iter().flat_map(|kind| all(kind)) {
+                add(*waiting, *other, edge);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Interval of a difference of two independent estimates from the interval of
 //! each (MOVER, the method of variance estimates recovery).
 //!
-//! With estimates a, b and their intervals (l_a, u_a), (l_b, u_b), that of b − a is
-//! `b − a − √((b − l_b)² + (u_a − a)²)` to `b − a + √((u_b − b)² + (a − l_a)²)`.
+//! With estimates a and b and their intervals `l_a … u_a` and `l_b … u_b`, that of
+//! b − a is `b − a − √((b − l_b)² + (u_a − a)²)` to
+//! `b − a + √((u_b − b)² + (a − l_a)²)`.
 //! Source: Zou and Donner, "Construction of confidence limits about effect
 //! measures" (2008). Assumes that the two are independent; it keeps the
 //! asymmetry of each. Degenerate: an interval of no width adds nothing.

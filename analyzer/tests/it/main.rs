@@ -25,3 +25,4 @@ mod qwen_cold;
 mod scenarios;
 mod schema;
 mod stats;
+mod what_if;

@@ -34,7 +34,10 @@ pub(crate) fn run(pairs: u32) -> Outcome {
             "coldpath-measure",
             "coldpath-analyzer",
         ],
-        features: &["coldpath-daemon/fault-points", "coldpath-agent/fault-points"],
+        features: &[
+            "coldpath-daemon/fault-points",
+            "coldpath-agent/fault-points",
+        ],
         ..Build::default()
     })?;
     let dir = target_dir().join("inject-check");
@@ -80,9 +83,14 @@ pub(crate) fn run(pairs: u32) -> Outcome {
         }
     }
     if short.is_empty() {
-        say(&format!("PASS: at least {WITHIN} of {SEEDS} within for each stage\n"))
+        say(&format!(
+            "PASS: at least {WITHIN} of {SEEDS} within for each stage\n"
+        ))
     } else {
-        Err(format!("fewer than {WITHIN} of {SEEDS} within for {}", short.join(", ")))
+        Err(format!(
+            "fewer than {WITHIN} of {SEEDS} within for {}",
+            short.join(", ")
+        ))
     }
 }
 
@@ -108,7 +116,9 @@ impl Tools<'_> {
         let mut measure = Command::new(self.measure);
         measure.args(["pair", "--pairs", &pairs, "--seed", &seed]);
         measure.args(["--control", self.daemon, "--candidate", self.daemon]);
-        measure.args(["--inject", &change, "--workspace"]).arg(self.files);
+        measure
+            .args(["--inject", &change, "--workspace"])
+            .arg(self.files);
         output(measure.arg("--out").arg(traces))?;
         let mut analyze = Command::new(self.analyze);
         analyze.args(["--format", "json", "--what-if", &change]);
@@ -124,17 +134,36 @@ impl Tools<'_> {
 
 /// A path as one types it in the workspace's root.
 fn relative(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+    path.strip_prefix(root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 /// Reads the few figures from a report, whose keys stand in a stated order.
 fn read(report: &str) -> Option<Found> {
     let metric = format!("\"name\": \"{METRIC}\"");
-    let control = behind(report, &["\"dependency\": [", "\"cohort\": \"control\"", "\"predictions\"", &metric])?;
+    let control = behind(
+        report,
+        &[
+            "\"dependency\": [",
+            "\"cohort\": \"control\"",
+            "\"predictions\"",
+            &metric,
+        ],
+    )?;
     let range = behind(control, &["\"repeat_ci\": ["])?;
     let (low, rest) = range.split_once(',')?;
     let compared = format!("\"metric\": \"{METRIC}\"");
-    let shift = behind(report, &["\"comparisons\": [", "\"kind\": \"metric\"", &compared, "\"shift\""])?;
+    let shift = behind(
+        report,
+        &[
+            "\"comparisons\": [",
+            "\"kind\": \"metric\"",
+            &compared,
+            "\"shift\"",
+        ],
+    )?;
     Some(Found {
         predicted: number(behind(control, &["\"change_p50\":"])?)?,
         low: number(low)?,

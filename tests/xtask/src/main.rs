@@ -59,9 +59,7 @@ fn main() -> ExitCode {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
-        ["inject-check", ref options @ ..] => {
-            steps::runs(options, 20).and_then(inject_check::run)
-        }
+        ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["guard-selftest", ref words @ ..] => guard_selftest::run_words(words),
         ["--help" | "-h" | "help"] => steps::say(HELP),

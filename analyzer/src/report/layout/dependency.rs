@@ -31,8 +31,11 @@ fn predicted(report: &DependencyReport) -> Section {
         .collect();
     let shown = report.predictions.iter().filter(|one| is_shown(one));
     let rows: Vec<_> = shown.map(row).collect();
-    let mut notes: Vec<String> =
-        report.changes.iter().filter_map(|change| note(change, report.n)).collect();
+    let mut notes: Vec<String> = report
+        .changes
+        .iter()
+        .filter_map(|change| note(change, report.n))
+        .collect();
     let needs = report.predictions.iter().find_map(|one| one.needs_n);
     notes.extend(needs.map(|needs| format!("an interval needs {needs} runs")));
     notes.push("change: median over runs of predicted − measured, with the interval of that median; a repeat: where two new sets of as many runs would find the change at 95 %".to_owned());
@@ -75,7 +78,9 @@ fn row(one: &Prediction) -> Vec<String> {
     let plain = |value: Option<Nanos>| or_none(value, |value| time(value, one.quantum));
     let signed = |value: Nanos| signed_time(value, one.quantum);
     let between = |ends: Option<[Nanos; 2]>| {
-        or_none(ends, |[low, high]| format!("{} … {}", signed(low), signed(high)))
+        or_none(ends, |[low, high]| {
+            format!("{} … {}", signed(low), signed(high))
+        })
     };
     let name = match one.kind {
         METRIC => escape(&one.name),
@@ -134,11 +139,18 @@ fn drags(report: &DependencyReport) -> Section {
             show(stage.work_p50),
             show(stage.drag_p50),
             slack,
-            if stage.placed { "placed".to_owned() } else { NONE.to_owned() },
+            if stage.placed {
+                "placed".to_owned()
+            } else {
+                NONE.to_owned()
+            },
         ]
     };
     let rows: Vec<_> = stages.map(row).collect();
-    let title = format!("What each stage adds to the session's end (n = {})", report.n);
+    let title = format!(
+        "What each stage adds to the session's end (n = {})",
+        report.n
+    );
     Section {
         title: titled(&title, cohort_of(report)),
         lines: Vec::new(),
@@ -147,7 +159,7 @@ fn drags(report: &DependencyReport) -> Section {
             rows,
         }),
         notes: vec![
-            "medians; work: time without waiting; drag: what would be gained if the work took no time; slack: how much later it could begin its work without moving the end; ∞: the session never waits for it".to_owned(),
+            "medians; work: time without waiting; drag: what would be gained if the work took no time; slack: how much any of the work could grow without moving the end; ∞: the session never waits for it".to_owned(),
         ],
     }
 }

@@ -17,16 +17,27 @@ pub(super) fn beside(scenarios: &[ScenarioReport]) -> Option<Section> {
         .collect();
     let several = scenarios.iter().any(|one| one.cohort != first.cohort);
     let row = |one: &ScenarioReport| {
-        let scenario = if one.scenario.is_empty() { NONE } else { &one.scenario };
+        let scenario = if one.scenario.is_empty() {
+            NONE
+        } else {
+            &one.scenario
+        };
         let name = if several {
             format!("{}: {}", escape(&one.cohort), escape(scenario))
         } else {
             escape(scenario)
         };
-        let metrics = shown.iter().map(|column| or_none(one.metrics.get(*column), middle));
-        [name, one.n.to_string()].into_iter().chain(metrics).collect()
+        let metrics = shown
+            .iter()
+            .map(|column| or_none(one.metrics.get(*column), middle));
+        [name, one.n.to_string()]
+            .into_iter()
+            .chain(metrics)
+            .collect()
     };
-    let names = shown.iter().map(|column| escape(&first.metrics[*column].name));
+    let names = shown
+        .iter()
+        .map(|column| escape(&first.metrics[*column].name));
     Some(Section {
         title: "Scenarios side by side (medians)".to_owned(),
         lines: Vec::new(),
@@ -51,7 +62,9 @@ fn middle(metric: &MetricReport) -> String {
 pub(super) fn responses(responses: &[ResponseReport]) -> Option<Section> {
     let row = |one: &ResponseReport| {
         let between = |ends: Option<[f64; 2]>| {
-            or_none(ends, |[low, high]| format!("{} … {}", coefficient(low), coefficient(high)))
+            or_none(ends, |[low, high]| {
+                format!("{} … {}", coefficient(low), coefficient(high))
+            })
         };
         let mut of = if one.kind == DELAY {
             format!("wait of the client in {}", escape(&one.of))
