@@ -115,18 +115,8 @@ pub struct Measured {
     /// session: whole `us`, `ms` or `s`, without a unit milliseconds.
     #[serde(default)]
     pub delays: Vec<String>,
-    /// Attributes: delays that were injected, in nanoseconds.
+    /// Attributes of delays that were injected.
     pub injected: Option<Injected>,
-}
-
-/// Keys of attributes that name a stage between their ends.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Injected {
-    /// What stands before the stage.
-    pub prefix: String,
-    /// What stands behind it.
-    pub suffix: String,
 }
 
 /// What spans of one kind cannot end without, beyond what links, stages and
@@ -156,6 +146,19 @@ pub enum WaitEdge {
     /// Its last instant.
     #[default]
     End,
+}
+
+/// Attributes of delays that were injected at a stage, in nanoseconds: prefix, the
+/// stage's name, suffix.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Injected {
+    /// Before the name.
+    pub prefix: String,
+    /// Behind the name.
+    pub suffix: String,
+    /// Metric that is the total which a delay may reach.
+    pub total: String,
 }
 
 /// What a process says about its own trace, as resource attributes.

@@ -23,7 +23,8 @@ use crate::units::Nanos;
 use super::dependency::{Asked, dependency};
 use super::{
     Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
-    comparisons, covariates, explain, findings, paths, provenance, scenarios, summary, windows,
+    comparisons, covariates, explain, findings, injection, paths, provenance, scenarios, summary,
+    windows,
 };
 
 /// What was read, beside the spans.
@@ -203,8 +204,9 @@ pub fn build(
         windows,
         cohorts,
         comparisons,
+        injections: injection::injections(lens, &measured),
         scenarios: scenarios::scenarios(lens, &rows, &names, definition),
-        responses: scenarios::responses(lens, &measured),
+        delays: scenarios::delays(lens, &measured),
         dependency: dependency(lens, &complete, &names, wanted.dependency)?,
         findings: Vec::new(),
     };

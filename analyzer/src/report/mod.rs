@@ -13,6 +13,7 @@ pub mod covariates;
 pub mod dependency;
 pub mod explain;
 pub mod findings;
+pub mod injection;
 pub mod layout;
 pub mod numbers;
 pub mod paths;
@@ -33,7 +34,7 @@ pub use dependency::{ChangeReport, DependencyReport, Prediction, StageDependency
 pub use explain::{CoverReport, DrillReport, GroupReport, PhaseReport};
 pub use provenance::{Input, PlaceReport, ProblemReport, Provenance, Records};
 pub use runs::{Incomplete, Joins, RunReport, RunWindowReport, Runs};
-pub use scenarios::{ResponseReport, ScenarioReport};
+pub use scenarios::{DelayReport, ScenarioReport};
 pub use stages::{CorrelationReport, SchedReport, StageReport, Totals, WindowReport};
 pub use summary::MetricReport;
 pub use values::{Amount, Ordered, millionth};
@@ -72,10 +73,12 @@ pub struct Report {
     pub cohorts: Vec<CohortReport>,
     /// Every two cohorts compared in pairs.
     pub comparisons: Vec<Comparison>,
+    /// What injected delays did to the total.
+    pub injections: Vec<injection::InjectionReport>,
     /// Cohorts under each scenario, when there are several of them.
     pub scenarios: Vec<ScenarioReport>,
-    /// How the totals went with what the experiment set.
-    pub responses: Vec<ResponseReport>,
+    /// How the client's latency went with how long it waited before it asked.
+    pub delays: Vec<DelayReport>,
     /// What the end would be if stages took another time, one entry a cohort;
     /// empty where nothing was asked.
     pub dependency: Vec<DependencyReport>,

@@ -1,11 +1,8 @@
 //! What the experiment did in each run: scenarios side by side, and how what the
-//! client saw went with how long it waited before, or with a delay that was
-//! injected.
+//! client saw went with how long it waited before it asked.
 //!
-//! Nothing is pooled over cohorts whose runs differ in the delay by themselves.
-//! An injected delay was set by the experiment, so a slope on it is an effect: 1 is
-//! on the path, 0 is off it. A slope on the client's wait of −1 is waiting for
-//! work that was under way.
+//! Nothing is pooled over cohorts whose runs differ in the wait by themselves. A
+//! slope of −1 is waiting for work that was under way when the client asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +11,9 @@ use serde::Serialize;
 use crate::chain::metrics::Figure;
 use crate::model::chain_rules::Measured;
 use crate::model::lens::Lens;
-use crate::model::metric_rules::{MetricRule, MetricSource};
-use crate::model::window_rules::Unit;
 use crate::stats::correlation::correlate;
 use crate::stats::quantile::Definition;
 use crate::stats::slope::slope;
-use crate::trace::span::Value;
 use crate::units::Nanos;
 
 use super::build::Row;
@@ -39,22 +33,19 @@ pub struct ScenarioReport {
     pub metrics: Vec<MetricReport>,
 }
 
-/// How a metric went with what the experiment set.
+/// How the client's latency went with its wait.
 #[derive(Clone, Debug, Serialize)]
-pub struct ResponseReport {
-    /// `delay` for the client's wait before it asked, `injection` for a delay
-    /// within the program.
-    pub kind: &'static str,
-    /// Name of the scenario, or the stage that was held up.
-    pub of: String,
-    /// Cohort, where the delays of one differ; else empty, and all with this
-    /// scenario or injection are in it.
+pub struct DelayReport {
+    /// Name of the scenario, without the wait.
+    pub scenario: String,
+    /// Cohort, where the waits of one differ; else empty, and all cohorts with this
+    /// scenario are in it.
     pub cohort: String,
     /// The metric.
     pub metric: String,
     /// Runs that have it.
     pub n: usize,
-    /// How many different delays they have.
+    /// How many different waits they have.
     pub levels: usize,
     /// Pearson's r.
     pub pearson: Option<f64>,
@@ -69,11 +60,6 @@ pub struct ResponseReport {
     /// Why something is null.
     pub reason: Option<String>,
 }
-
-/// Value of [`ResponseReport::kind`] for the client's wait.
-pub const DELAY: &str = "delay";
-/// Value of [`ResponseReport::kind`] for an injected delay.
-pub const INJECTION: &str = "injection";
 
 /// Every cohort under every scenario, in the order of cohorts; empty when there is
 /// only one of them.
@@ -117,18 +103,6 @@ pub(super) fn scenarios(
 /// What was set in each run and what came of it, both in nanoseconds.
 type Pairs = Vec<(f64, f64)>;
 
-/// How the client's latency went with its wait, and each metric that ends with
-/// the session with each injected delay, as far as these were varied.
-#[must_use]
-pub(super) fn responses(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Vec<ResponseReport> {
-    let Some(measured) = &lens.model.measured else {
-        return Vec::new();
-    };
-    let mut found = delays(lens, measured, rows);
-    found.extend(injections(lens, measured, rows));
-    found
-}
-
 fn scenario<'a>(lens: &Lens<'a>, measured: &Measured, row: &Row<'_>) -> Option<&'a str> {
     lens.text(
         row.run.first(lens, &measured.kind)?,
@@ -136,7 +110,13 @@ fn scenario<'a>(lens: &Lens<'a>, measured: &Measured, row: &Row<'_>) -> Option<&
     )
 }
 
-fn delays(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<ResponseReport> {
+/// How the client's latency went with its wait, for each scenario of which the
+/// wait was varied.
+#[must_use]
+pub(super) fn delays(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Vec<DelayReport> {
+    let Some(measured) = &lens.model.measured else {
+        return Vec::new();
+    };
     let rules = lens.model.metrics.iter();
     let Some((column, rule)) = rules
         .enumerate()
@@ -163,7 +143,7 @@ fn delays(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<Respon
     }
     let varied = series.into_iter().filter(|(_, pairs)| levels(pairs) > 1);
     varied
-        .map(|((name, cohort), pairs)| response((DELAY, name, cohort), rule, &pairs))
+        .map(|((name, cohort), pairs)| delay(name, cohort, &rule.name, &pairs))
         .collect()
 }
 
@@ -186,68 +166,6 @@ fn delay_of<'t>(measured: &Measured, text: &'t str) -> Option<(&'t str, Nanos)> 
     Some((name, Nanos(number.parse::<i64>().ok()?.checked_mul(nanos)?)))
 }
 
-fn injections(lens: &Lens<'_>, measured: &Measured, rows: &[&Row<'_>]) -> Vec<ResponseReport> {
-    let Some(rule) = &measured.injected else {
-        return Vec::new();
-    };
-    // What was injected in each run, nanoseconds by stage.
-    let of = |row: &&Row<'_>| -> BTreeMap<&str, f64> {
-        let span = row.run.first(lens, &measured.kind);
-        let attributes = span
-            .into_iter()
-            .flat_map(|span| lens.data.span(span).attributes.iter());
-        let stages = attributes.filter_map(|(key, value)| {
-            let key = lens.data.names.text(key);
-            let stage = key
-                .strip_prefix(rule.prefix.as_str())?
-                .strip_suffix(rule.suffix.as_str())?;
-            Some((stage, Value::number(value)?))
-        });
-        stages.collect()
-    };
-    let injected: Vec<BTreeMap<&str, f64>> = rows.iter().map(of).collect();
-    let stages: BTreeSet<&str> = injected
-        .iter()
-        .flat_map(|own| own.keys().copied())
-        .collect();
-    let mut found = Vec::new();
-    for stage in stages {
-        for (column, rule) in ending_with_session(lens, measured) {
-            let pairs = rows.iter().zip(&injected).filter_map(|(row, injected)| {
-                Some((
-                    injected.get(stage).copied().unwrap_or(0.0),
-                    value(row, column)?,
-                ))
-            });
-            let pairs: Pairs = pairs.collect();
-            if !pairs.is_empty() {
-                found.push(response((INJECTION, stage, ""), rule, &pairs));
-            }
-        }
-    }
-    found
-}
-
-/// Metrics that end where the client has its session.
-fn ending_with_session<'a>(
-    lens: &Lens<'a>,
-    measured: &'a Measured,
-) -> impl Iterator<Item = (usize, &'a MetricRule)> {
-    let ends = move |rule: &&MetricRule| {
-        let mut sources = rule.sources.iter();
-        rule.unit == Unit::Ms
-            && sources.any(|source| match source {
-                MetricSource::Between { to: (_, kind), .. } => measured.session.contains(kind),
-                _ => false,
-            })
-    };
-    lens.model
-        .metrics
-        .iter()
-        .enumerate()
-        .filter(move |(_, rule)| ends(rule))
-}
-
 fn value(row: &Row<'_>, column: usize) -> Option<f64> {
     match row.figures.get(column) {
         Some(Figure::Value(value)) => Some(*value as f64),
@@ -260,22 +178,17 @@ fn levels(pairs: &Pairs) -> usize {
     levels.len()
 }
 
-fn response(
-    (kind, of, cohort): (&'static str, &str, &str),
-    rule: &MetricRule,
-    pairs: &Pairs,
-) -> ResponseReport {
+fn delay(scenario: &str, cohort: &str, metric: &str, pairs: &Pairs) -> DelayReport {
     let (line, found) = (slope(pairs), correlate(pairs));
     let both = |(low, high): (f64, f64)| [millionth(low), millionth(high)];
     let reason = line
         .err()
         .or(found.err())
         .map(|undefined| undefined.to_string());
-    ResponseReport {
-        kind,
-        of: of.to_owned(),
+    DelayReport {
+        scenario: scenario.to_owned(),
         cohort: cohort.to_owned(),
-        metric: rule.name.clone(),
+        metric: metric.to_owned(),
         n: pairs.len(),
         levels: levels(pairs),
         pearson: found.ok().map(|found| millionth(found.pearson)),

@@ -16,6 +16,7 @@ mod expected_findings;
 mod findings;
 mod formats;
 mod fuzz_corpus;
+mod injection;
 mod known_bad;
 mod many_stages;
 mod order;

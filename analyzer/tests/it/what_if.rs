@@ -313,14 +313,11 @@ fn waits(scenario: &str, cohort: &str, first: u64, runs: &[(u64, u64)]) -> Strin
     for (place, (delay, took)) in runs.iter().enumerate() {
         let run = first + place as u64;
         let origin = 1_790_000_000_000_000_000 + run * 10_000_000_000;
-        let mut own = vec![
+        let own = vec![
             text("coldpath.run.cohort", cohort),
             text("coldpath.run.scenario", &format!("{scenario}={delay}")),
             json!({"key": "coldpath.run.index", "value": {"intValue": run.to_string()}}),
         ];
-        if *delay > 0 {
-            own.push(json!({"key": "coldpath.run.inject.channel.spawn_ns", "value": {"intValue": (delay * 1_000).to_string()}}));
-        }
         let cold = vec![text("coldpath.session.temperature", "cold")];
         let asked = 100_000 + delay * 1_000;
         let spans = [
@@ -380,10 +377,10 @@ fn delay_against_what_the_client_saw_has_slope_and_correlation() {
         waits("delay", "current", 1, &WAITED).as_bytes(),
     )
     .json();
-    let found = &report["responses"][0];
+    let found = &report["delays"][0];
     assert_eq!(
-        (&found["kind"], &found["of"], &found["metric"]),
-        (&"delay".into(), &"delay".into(), &"session_cold".into())
+        (&found["scenario"], &found["metric"]),
+        (&"delay".into(), &"session_cold".into())
     );
     assert_eq!(
         (&found["n"], &found["levels"], &found["slope"]),
@@ -431,17 +428,12 @@ fn scenarios_stand_side_by_side_and_cohorts_of_one_delay_are_one_series() {
         (&"early-preheat=500".into(), &2.into())
     );
     assert_eq!(named(&one["metrics"], "session_cold")["p50"], 450.0);
-    let delays: Vec<_> = report["responses"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|one| one["kind"] == "delay")
-        .collect();
+    let delays = report["delays"].as_array().unwrap();
     let told: Vec<_> = delays
         .iter()
         .map(|one| {
             (
-                one["of"].as_str().unwrap(),
+                one["scenario"].as_str().unwrap(),
                 one["cohort"].as_str().unwrap(),
                 one["slope"].as_f64().unwrap(),
             )
@@ -452,27 +444,7 @@ fn scenarios_stand_side_by_side_and_cohorts_of_one_delay_are_one_series() {
     assert!(words.contains("Scenarios side by side"), "{words}");
     assert!(words.contains("early-500: early-preheat=500"), "{words}");
     assert!(
-        words.contains("session_cold on wait of the client in delay"),
+        words.contains("session_cold against the client's wait before it"),
         "{words}"
     );
-}
-
-#[test]
-fn totals_have_a_slope_on_what_was_injected() {
-    // The same delays in microseconds, injected: the session takes 0.8 ns less for each.
-    let report = analyze_stdin(
-        ["--format", "json", "-"],
-        waits("cold", "a", 1, &WAITED).as_bytes(),
-    )
-    .json();
-    let list = report["responses"].as_array().unwrap();
-    let found = list
-        .iter()
-        .find(|one| one["kind"] == "injection" && one["metric"] == "session_cold")
-        .unwrap();
-    assert_eq!(
-        (&found["of"], &found["n"]),
-        (&"channel.spawn".into(), &8.into())
-    );
-    assert_eq!(found["slope"], -800.0);
 }

@@ -7,6 +7,7 @@
 mod bench;
 mod bench_analyze;
 mod bench_guard;
+mod bench_qwen;
 mod cargo;
 mod demo;
 mod dist;
@@ -35,6 +36,9 @@ cargo xtask TASK
   bench guard [--runs N] guard check on a closure of 800 packages and on programs of 30 MB and over
                          200 MB, beside cargo-deny and cargo-bloat, in N turns (5); the first run
                          builds nushell, some 5 minutes, and installs both controls
+  bench qwen [--runs N]  a real qwen serve, coldpathd over the same agent, and that agent raw,
+                         interleaved, N of each (12); installs node and qwen-code from npm below
+                         the target folder
   inject-check [--runs N]
                          delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
                          the measured shift must lie where `analyze --what-if` said a repeat would
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
+        ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
         ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["guard-selftest", ref words @ ..] => guard_selftest::run_words(words),

@@ -31,6 +31,7 @@ struct Scope<'r> {
 /// pools them: each has findings of its own.
 pub(super) fn findings(lens: &Lens<'_>, report: &Report, complete: &[&Row<'_>]) -> Vec<Finding> {
     let mut found: Vec<Finding> = scopes(report).iter().flat_map(of_scope).collect();
+    found.extend(report.injections.iter().filter_map(causes::injection));
     found.extend(waits::shared_deadline(lens, complete));
     found.extend(waits::wrapper(lens, complete));
     found.extend(causes::covariates(lens, report));

@@ -6,6 +6,7 @@
 mod beside;
 mod coverage;
 mod dependency;
+mod injection;
 mod metrics;
 mod scenarios;
 mod windows;
@@ -66,8 +67,9 @@ pub fn sections(report: &Report) -> Vec<Section> {
         all.extend(metrics::comparisons(&report.comparisons));
         all.extend(several_cohorts(report));
     }
+    all.extend(injection::injections(&report.injections));
     all.extend(scenarios::beside(&report.scenarios));
-    all.extend(scenarios::responses(&report.responses));
+    all.extend(scenarios::delays(&report.delays));
     all.extend(report.dependency.iter().flat_map(dependency::sections));
     all.extend(covariates(report));
     all.extend(problems(report));

@@ -1,9 +1,8 @@
 //! Sections of what the experiment did: scenarios side by side, and how the
-//! totals went with the delays that it set.
+//! latency went with the client's wait.
 
 use super::super::numbers::{NONE, amount, coefficient, escape, or_none};
-use super::super::scenarios::DELAY;
-use super::super::{MetricReport, ResponseReport, ScenarioReport};
+use super::super::{DelayReport, MetricReport, ScenarioReport};
 use super::{Grid, Section, head};
 
 /// One row a cohort and scenario, one column a metric of time or rate.
@@ -59,23 +58,19 @@ fn middle(metric: &MetricReport) -> String {
     }
 }
 
-pub(super) fn responses(responses: &[ResponseReport]) -> Option<Section> {
-    let row = |one: &ResponseReport| {
+pub(super) fn delays(delays: &[DelayReport]) -> Option<Section> {
+    let row = |one: &DelayReport| {
         let between = |ends: Option<[f64; 2]>| {
             or_none(ends, |[low, high]| {
                 format!("{} … {}", coefficient(low), coefficient(high))
             })
         };
-        let mut of = if one.kind == DELAY {
-            format!("wait of the client in {}", escape(&one.of))
-        } else {
-            format!("delay injected in {}", escape(&one.of))
-        };
+        let mut of = escape(&one.scenario);
         if !one.cohort.is_empty() {
             of = format!("{}: {of}", escape(&one.cohort));
         }
         vec![
-            format!("{} on {of}", escape(&one.metric)),
+            of,
             one.n.to_string(),
             one.levels.to_string(),
             or_none(one.slope, coefficient),
@@ -86,15 +81,16 @@ pub(super) fn responses(responses: &[ResponseReport]) -> Option<Section> {
             one.reason.clone().unwrap_or_default(),
         ]
     };
-    let rows: Vec<_> = responses.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Section {
-        title: "What goes along with what the experiment set".to_owned(),
+    let rows: Vec<_> = delays.iter().map(row).collect();
+    let metric = &delays.first()?.metric;
+    Some(Section {
+        title: format!("{} against the client's wait before it", escape(metric)),
         lines: Vec::new(),
         grid: Some(Grid {
             head: head(&[
-                "",
+                "scenario",
                 "n",
-                "levels",
+                "waits",
                 "slope",
                 "95 % interval",
                 "Pearson",
@@ -104,6 +100,6 @@ pub(super) fn responses(responses: &[ResponseReport]) -> Option<Section> {
             ]),
             rows,
         }),
-        notes: vec!["slope: milliseconds a millisecond; of an injected delay 1 is on the path and 0 off it; of the client's wait −1 is waiting for work that was under way".to_owned()],
+        notes: vec!["slope: milliseconds a millisecond; −1 is waiting for work that was under way, 0 is none of it".to_owned()],
     })
 }
