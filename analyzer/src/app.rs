@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use crate::chain::{Run, assemble};
-use crate::cli::{Args, CheckArgs, ModelArgs, ModelVerb, RESERVED};
+use crate::chrome;
+use crate::cli::{Args, CheckArgs, ChromeArgs, ModelArgs, ModelVerb, RESERVED};
 use crate::exit;
 use crate::halves::both;
 use crate::input::sources::{self, Source};
@@ -63,7 +64,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: Streams<'_>) -> u8
         stdout,
         stderr,
     } = streams;
-    let refusal = match dispatch(&args, stdin, stdout) {
+    let refusal = match dispatch(&args, stdin, stdout, &mut *stderr) {
         Ok(code) => return code,
         Err(refusal) => refusal,
     };
@@ -78,6 +79,7 @@ fn dispatch(
     args: &[OsString],
     stdin: &mut dyn Read,
     stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
 ) -> Result<u8, Refusal> {
     let first = args.get(1).and_then(|arg| arg.to_str()).unwrap_or("");
     if RESERVED.contains(&first) {
@@ -103,6 +105,12 @@ fn dispatch(
     if first == "check" {
         return match CheckArgs::try_parse_from(&args[1..]) {
             Ok(parsed) => check_model(&parsed, stdin, stdout),
+            Err(error) => usage(&error, stdout),
+        };
+    }
+    if first == "chrome" {
+        return match ChromeArgs::try_parse_from(&args[1..]) {
+            Ok(parsed) => draw(&parsed, stdin, stdout, stderr),
             Err(error) => usage(&error, stdout),
         };
     }
@@ -150,6 +158,44 @@ fn check_model(
     done(written, "standard output").map(|_| code)
 }
 
+/// Writes cold starts as a Chrome trace, and says on standard error which they are.
+fn draw(
+    args: &ChromeArgs,
+    stdin: &mut dyn Read,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> Result<u8, Refusal> {
+    let sources = sources::expand(&args.files)?;
+    if let Some(path) = &args.output {
+        spare_inputs(path, args.model.as_deref(), &sources)?;
+    }
+    let given = args.model.as_deref().map(load_model).transpose()?;
+    let (_, batch) = input::read_all(&sources, stdin, Checksums::Left)?;
+    let (data, problems) = Dataset::from_batch(batch);
+    let (tree, cycles) = Tree::new(&data);
+    let model = match given {
+        Some(model) => model,
+        None => choose(&data, &tree)?,
+    };
+    let lens = Lens::new(&data, &tree, &model);
+    let runs = assemble::runs(&lens);
+    let selected =
+        chrome::select::select(&lens, &runs, &args.wanted()).map_err(|error| Refusal {
+            code: error.code(),
+            text: error.to_string(),
+        })?;
+    let trace = chrome::trace(&lens, &runs, &selected.places);
+    let flawed = !(problems.is_empty() && cycles.is_empty());
+    let flawed = flawed.then(|| "the input has problems; the report lists them".to_owned());
+    for note in selected.notes.iter().chain(&trace.notes).chain(&flawed) {
+        // The trace is worth having without what is said about it.
+        let _ = writeln!(stderr, "{}", escape(note));
+    }
+    write_out(args.output.as_deref(), stdout, |out| {
+        chrome::write::write(&trace, out)
+    })
+}
+
 /// Success of writing; a reader that went away has seen what it wanted.
 fn done(result: io::Result<()>, what: &str) -> Result<u8, Refusal> {
     match result {
@@ -172,17 +218,20 @@ fn analyze(
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let sources = sources::expand(&args.files)?;
+    let mut sources = sources::expand(&args.files)?;
+    let own_report = leave_out_report(args, &mut sources);
     if let Some(path) = &args.output {
-        spare_inputs(path, args, &sources)?;
+        spare_inputs(path, args.model.as_deref(), &sources)?;
     }
     let model = args.model.as_deref().map(load_model).transpose()?;
-    // Only JSON shows every run by itself and the checksums of the files.
+    // Only JSON and the page show every run by itself and the checksums of the files.
     let (items, checksums) = match args.format.into() {
         Format::Json => (Items::Every, Checksums::Taken),
+        Format::Html => (Items::Drawn, Checksums::Taken),
         Format::Table | Format::Markdown => (Items::None, Checksums::Left),
     };
-    let (files, batch) = input::read_all(&sources, stdin, checksums)?;
+    let (files, mut batch) = input::read_all(&sources, stdin, checksums)?;
+    batch.counts.not_traces += own_report;
     let (data, problems) = Dataset::from_batch(batch);
     let request = Request {
         command: &command,
@@ -204,12 +253,28 @@ fn analyze(
     Ok(code)
 }
 
+/// Takes the report that is about to be replaced out of the files that a folder
+/// was found to hold, and says how many names it had there. One that was named
+/// itself stays, and is then refused as an input.
+fn leave_out_report(args: &Args, sources: &mut Vec<Source>) -> u64 {
+    let Some(output) = args.output.as_deref() else {
+        return 0;
+    };
+    let is_own = |source: &Source| matches!(source, Source::Listed(path) if output::is_same_file(path, output));
+    if !output::is_report(output) {
+        return 0;
+    }
+    let before = sources.len();
+    sources.retain(|source| !is_own(source));
+    (before - sources.len()) as u64
+}
+
 /// Refuses to write the report over anything that it is made from.
-fn spare_inputs(output: &Path, args: &Args, sources: &[Source]) -> Result<(), OutputError> {
+fn spare_inputs(output: &Path, model: Option<&str>, sources: &[Source]) -> Result<(), OutputError> {
     let manifests = sources::manifests_beside(sources);
     let named = sources.iter().filter_map(Source::path);
     let beside = manifests.iter().map(PathBuf::as_path);
-    let model = args.model.as_deref().map(Path::new);
+    let model = model.map(Path::new);
     let stdin = sources.contains(&Source::Stdin);
     output::refuse_inputs(output, named.chain(beside).chain(model), stdin)
 }
@@ -325,17 +390,25 @@ fn choose(data: &Dataset, tree: &Tree) -> Result<Model, ModelError> {
 
 fn write_report(report: &Report, args: &Args, stdout: &mut dyn Write) -> Result<(), Refusal> {
     let format: Format = args.format.into();
-    match &args.output {
+    write_out(args.output.as_deref(), stdout, |out| {
+        render(report, format, out)
+    })
+    .map(|_| ())
+}
+
+/// Writes to a file or to standard output.
+fn write_out(
+    path: Option<&Path>,
+    stdout: &mut dyn Write,
+    render: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<u8, Refusal> {
+    match path {
         None => {
             let mut out = BufWriter::new(stdout);
-            let written = render(report, format, &mut out).and_then(|()| out.flush());
-            done(written, "standard output").map(|_| ())
+            let written = render(&mut out).and_then(|()| out.flush());
+            done(written, "standard output")
         }
-        Some(path) => {
-            let name = path.display().to_string();
-            let written = output::write(path, |out| render(report, format, out));
-            done(written, &name).map(|_| ())
-        }
+        Some(path) => done(output::write(path, render), &path.display().to_string()),
     }
 }
 

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::chrome::select::{Choice, Wanted};
 use crate::report::render::Format;
 use crate::retime::change::Change;
 use crate::stats::quantile::Definition;
 
 /// Subcommands of other versions; as names of files they are written `./check`.
-pub const RESERVED: [&str; 7] = [
-    "compare", "gate", "placebo", "plan", "chrome", "explain", "trend",
-];
+pub const RESERVED: [&str; 6] = ["compare", "gate", "placebo", "plan", "explain", "trend"];
 
 /// Says where cold-start time goes.
 ///
@@ -85,6 +84,52 @@ pub struct CheckArgs {
     pub strict: bool,
 }
 
+/// `analyze chrome FILES… --run RUN`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "analyze chrome",
+    bin_name = "analyze chrome",
+    about = "Writes a cold start as Chrome trace JSON, for Perfetto, chrome://tracing and speedscope"
+)]
+pub struct ChromeArgs {
+    /// Trace files, folders, quoted globs, or `-` for standard input.
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+
+    /// Which run: its number in the report, from 1, or the complete run nearest to `p50`, `p95` or `max` of the latency; several are drawn side by side.
+    #[arg(
+        long = "run",
+        value_name = "N|p50|p95|max",
+        default_value = "p50",
+        conflicts_with = "all"
+    )]
+    pub runs: Vec<Choice>,
+
+    /// Every run that has spans, up to 32.
+    #[arg(long)]
+    pub all: bool,
+
+    /// What the spans mean: `coldpath`, `qwen`, `generic`, or a model file; default: the one that knows most of the spans.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub model: Option<String>,
+
+    /// File to write the trace to instead of standard output; written whole or not at all, and never one of the inputs.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl ChromeArgs {
+    /// Which runs are wanted.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        if self.all {
+            Wanted::All
+        } else {
+            Wanted::These(self.runs.clone())
+        }
+    }
+}
+
 /// `analyze model show NAME`.
 #[derive(Debug, Parser)]
 #[command(
@@ -112,7 +157,8 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 the report was written; 2 wrong usage or unreadable input; 3 nothing to judge: no runs,
 or problems or incomplete chains under --strict; 4 internal error.
 
-`analyze model show NAME` prints a built-in model; `analyze check --model FILE FILES` says what its rules match.";
+`analyze model show NAME` prints a built-in model; `analyze check --model FILE FILES` says what its rules match;
+`analyze chrome FILES` writes one cold start for a trace viewer.";
 
 /// Values of `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -123,6 +169,8 @@ pub enum FormatArg {
     Markdown,
     /// One JSON document, schema coldpath.report/1
     Json,
+    /// One self-contained page for a browser
+    Html,
 }
 
 impl From<FormatArg> for Format {
@@ -131,6 +179,7 @@ impl From<FormatArg> for Format {
             FormatArg::Table => Self::Table,
             FormatArg::Markdown => Self::Markdown,
             FormatArg::Json => Self::Json,
+            FormatArg::Html => Self::Html,
         }
     }
 }

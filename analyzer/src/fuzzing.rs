@@ -134,7 +134,7 @@ pub fn otlp(bytes: &[u8]) {
         let resource = otlp_attributes(&mut choice);
         let _ = writeln!(
             text,
-            r#"{{"resourceSpans":[{{"resource":{{"attributes":{resource}}},"scopeSpans":[{{"spans":[{{"traceId":"{trace}","spanId":"{id}","parentSpanId":"{parent}","name":"{}","startTimeUnixNano":{start},"endTimeUnixNano":{end},"attributes":{attributes},"status":{{"code":{}}},"events":[{{"name":"{}","attributes":{attributes}}}],"links":[{{"traceId":"{trace}","spanId":"{parent}"}}]}}]}}]}}]}}"#,
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":{resource}}},"scopeSpans":[{{"spans":[{{"traceId":"{trace}","spanId":"{id}","parentSpanId":"{parent}","name":"{}","startTimeUnixNano":{start},"endTimeUnixNano":{end},"attributes":{attributes},"status":{{"code":{}}},"events":[{{"timeUnixNano":{start},"name":"{}","attributes":{attributes}}}],"links":[{{"traceId":"{trace}","spanId":"{parent}"}}]}}]}}]}}]}}"#,
             choice.text(),
             choice.of(&NUMBERS),
             choice.text()
@@ -331,10 +331,10 @@ fn words(batch: &Batch) -> Vec<String> {
     };
     let span = |span: &Span| {
         let resource = batch.resources.get(span.resource.0 as usize);
-        let events = span
-            .events()
-            .iter()
-            .map(|event| (batch.names.text(event.name), attributes(&event.attributes)));
+        let events = span.events().iter().map(|event| {
+            let name = batch.names.text(event.name);
+            (name, event.time, attributes(&event.attributes))
+        });
         format!(
             "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             span.trace,

@@ -2,18 +2,20 @@
 //! change is real.
 //!
 //! Reading ([`input`], [`trace`]), computing ([`chain`], [`breakdown`], [`stats`])
-//! and rendering ([`report`]) stay apart: the first yields records and problems,
+//! and rendering ([`report`], [`chrome`]) stay apart: the first yields records and problems,
 //! the second is pure, the third writes to a given writer. What a span means is
 //! data in a [`model`], never code. `docs/analyze.md` is the guide.
 
 pub mod app;
 pub mod breakdown;
 pub mod chain;
+pub mod chrome;
 pub mod cli;
 pub mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
 mod halves;
+pub mod html;
 pub mod input;
 pub mod inspect;
 pub mod model;

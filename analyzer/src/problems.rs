@@ -55,7 +55,7 @@ pub enum Code {
     ForeignVersion,
     /// A phase profile that breaks a bound of its format.
     InvalidProfile,
-    /// Two session profiles for one session that differ; the shorter one is kept.
+    /// Two profiles of one channel or session that differ; one is kept.
     ConflictingProfile,
     /// A stage that leaves its window by more than the clock quantum.
     StageOutsideWindow,
@@ -146,6 +146,10 @@ pub struct Tally {
     pub first: Option<Place>,
 }
 
+/// Longer messages are cut: they are kept, compared and printed for each problem,
+/// and names in them may have any length.
+const MESSAGE_MAX_CHARS: usize = 400;
+
 /// Problems counted by code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
@@ -155,9 +159,11 @@ pub struct Problems {
 impl Problems {
     /// Counts one problem.
     pub fn add(&mut self, code: Code, place: Option<Place>, message: impl Into<String>) {
+        let mut message = message.into();
+        shorten(&mut message);
         let new = Tally {
             count: 1,
-            message: message.into(),
+            message,
             first: place,
         };
         self.merge_one(code, new);
@@ -194,10 +200,42 @@ impl Problems {
         };
         old.count += new.count;
         // A placed example beats one without; among equals the smaller key wins.
-        let key = |tally: &Tally| (tally.first.is_none(), tally.first, tally.message.clone());
-        if key(&new) < key(old) {
+        let is_better = {
+            let key = |tally: &'_ Tally| (tally.first.is_none(), tally.first);
+            (key(&new), &new.message) < (key(old), &old.message)
+        };
+        if is_better {
             old.first = new.first;
             old.message = new.message;
         }
+    }
+}
+
+/// Cuts a message that a name from the input made long.
+fn shorten(message: &mut String) {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE_MAX_CHARS) {
+        message.truncate(end);
+        message.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_and_the_least_one_is_kept() {
+        let mut problems = Problems::default();
+        problems.add(Code::InvalidId, None, "ü".repeat(MESSAGE_MAX_CHARS + 1));
+        problems.add(Code::InvalidId, None, "ü".repeat(MESSAGE_MAX_CHARS));
+        let tally = problems.iter().next().unwrap().1.clone();
+        assert_eq!(
+            (tally.count, tally.message),
+            (2, "ü".repeat(MESSAGE_MAX_CHARS))
+        );
+        let mut problems = Problems::default();
+        problems.add(Code::InvalidId, None, "x".repeat(1_000_000));
+        let tally = problems.iter().next().unwrap().1;
+        assert_eq!(tally.message, "x".repeat(MESSAGE_MAX_CHARS) + "…");
     }
 }

@@ -142,6 +142,10 @@ impl Interval {
     }
 }
 
+/// What lasts longer has a start or an end that is none; and sums of lengths stay
+/// far below what 64 bits hold.
+pub const LENGTH_MAX: Nanos = Nanos(366 * 24 * 3600 * 1_000_000_000);
+
 /// `later - earlier`, signed; saturates beyond 292 years.
 #[must_use]
 pub fn difference(later: Timestamp, earlier: Timestamp) -> Nanos {

@@ -67,6 +67,10 @@ struct Args {
     /// Sends the same spans to an OTLP/HTTP collector at URL as well; needs a trace directory.
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
+    /// Shows stages as they happen in FILE, a Chrome trace; agents write beside it, with
+    /// `.agent-PID` before the extension. Needs a trace directory.
+    #[arg(long, value_name = "FILE")]
+    chrome: Option<PathBuf>,
     /// What starts the runtime: the first answered /health, or nothing but the bind.
     #[arg(long, value_name = "WHEN", default_value = "health", value_parser = ["health", "immediate"])]
     runtime_start: String,
@@ -100,6 +104,8 @@ pub(crate) struct Config {
     pub(crate) state_dir: PathBuf,
     pub(crate) trace_dir: Option<PathBuf>,
     pub(crate) otlp_endpoint: Option<Endpoint>,
+    /// File of the live view.
+    pub(crate) chrome: Option<PathBuf>,
     pub(crate) start: StartPolicy,
     pub(crate) initialize_timeout: Duration,
     /// `None` is no limit.
@@ -180,6 +186,9 @@ fn resolve(args: Args, env: Environment<'_>) -> Result<Config, String> {
         .or_else(|| set(env, STATE_DIR_VAR))
         .map_or_else(|| default_state_dir(&workspace, env), Ok)?;
     let trace_dir = args.trace_dir.or_else(|| set(env, vars::TRACE_DIR));
+    if args.chrome.is_some() && trace_dir.is_none() {
+        return Err("--chrome needs --trace-dir: the trace is the record, the view shows less\nhint: add --trace-dir DIR".to_owned());
+    }
     Ok(Config {
         address,
         port_walks: args.port.is_none(),
@@ -193,6 +202,7 @@ fn resolve(args: Args, env: Environment<'_>) -> Result<Config, String> {
         state_dir,
         otlp_endpoint: otlp_endpoint(args.otlp_endpoint, trace_dir.is_some(), env)?,
         trace_dir,
+        chrome: args.chrome,
         workspace,
         start: StartPolicy {
             immediate: args.runtime_start == "immediate",
@@ -489,6 +499,11 @@ mod tests {
             ],
             &[HOME],
             "is not a collector",
+        );
+        check_refused(
+            &["--agent", "true", "--chrome", "live.json"],
+            &[HOME],
+            "--chrome needs --trace-dir",
         );
         check_refused(&["--require-auth"], &[HOME], "needs a token");
         check_refused(

@@ -26,7 +26,7 @@ pub fn object(data: &[u8]) {
         };
         let labels = labels(&graph, &image, &presence);
         let roots = entry_roots(&image, &graph);
-        let reached = walk(&graph, &roots, &Cut::new());
+        let reached = walk(&graph, &roots, &Cut::default());
         // Some of them: routes of all are the square of a chain of calls.
         for index in (0..graph.functions.list.len()).step_by(7) {
             let _ = labels.words(&graph, &reached.route(index));

@@ -134,6 +134,144 @@ fn two_sources_of_one_crate_are_two_packages() {
     }
 }
 
+/// A program with a vendored package that two others bring in, an embedded list for
+/// audits, and another program that it starts.
+fn write_vendored(root: &Path) {
+    let painter = root.join("vendor/painter");
+    write_package(
+        &painter,
+        "painter",
+        "",
+        "lib.rs",
+        "#[inline(never)]\npub fn paint(at: usize) -> u8 { b\"colours\"[std::hint::black_box(at)] }\n",
+    );
+    let checksum = format!("{{\"files\":{{}},\"package\":\"{}\"}}", "0".repeat(64));
+    std::fs::write(painter.join(".cargo-checksum.json"), checksum).unwrap();
+    let config = "[source.crates-io]\nreplace-with = 'here'\n[source.here]\ndirectory = 'vendor'\n";
+    std::fs::create_dir_all(root.join(".cargo")).unwrap();
+    std::fs::write(root.join(".cargo/config.toml"), config).unwrap();
+    for name in ["left", "right"] {
+        let source = "pub fn f(at: usize) -> u8 { painter::paint(at) }\n";
+        let rest = "[dependencies]\npainter = '0.1'\n";
+        write_package(&root.join(name), name, rest, "lib.rs", source);
+    }
+    let rest = "[workspace]\nmembers = ['left', 'right']\n[dependencies]\nleft = { path = 'left' }\nright = { path = 'right' }\n";
+    let main = "#[used]\n#[unsafe(link_section = \".dep-v0\")]\nstatic LIST: [u8; 7] = *b\"painter\";\n\
+        fn main() {\n    let at = std::env::args().count();\n\
+        println!(\"{} {}\", left::f(at), right::f(at));\n\
+        let _ = std::process::Command::new(\"a-program-of-its-own\").spawn();\n}\n";
+    write_package(root, "app", rest, "main.rs", main);
+    let path = |name: &str, level: &str, rest: &str| {
+        format!("[[path]]\nname = '{name}'\npackage = 'app'\nlevel = '{level}'\n{rest}\n")
+    };
+    let policy = [
+        "schema = 1\n".to_owned(),
+        path("closure", "packages", "deny = [{ crate = 'painter' }]"),
+        path("seen", "present", "deny = [{ crate = 'painter' }]"),
+        path(
+            "runs",
+            "present",
+            "deny = [{ crate = 'crayon', unmatched = 'allow' }]\n[[path.lazy]]\nexec = 'a-program-of-its-own'\nreason = 'r'",
+        ),
+        path(
+            "other",
+            "packages",
+            "bin = 'appp'\ndeny = [{ crate = 'painter' }]",
+        ),
+    ];
+    std::fs::write(root.join("policy.toml"), policy.concat()).unwrap();
+}
+
+#[test]
+fn a_vendored_package_is_found_by_every_route() {
+    let guard = Guard::new();
+    let root = guard.folder().join("workspace");
+    write_vendored(&root);
+    let locked = Command::new("cargo")
+        .args(["generate-lockfile", "--offline"])
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    assert!(locked.status.success(), "{locked:?}");
+    let policy = root.join("policy.toml");
+    let build = |path: &str| {
+        let mut command = guard.verb("build", &policy);
+        command.current_dir(&root).args(["--path", path]);
+        command.args(["--target-dir", "target"]).output().unwrap()
+    };
+    let done = build("closure");
+    assert!(done.status.success(), "{done:?}");
+    let wrong = String::from_utf8(build("other").stderr).unwrap();
+    assert!(
+        wrong.contains("package `app` has no program `appp`\nhint: "),
+        "{wrong}"
+    );
+
+    let (code, text) = guard.check(&policy, &["--path", "closure", "--all-paths"]);
+    assert_eq!(code, 1, "{text}");
+    for route in [
+        "left 0.1.0\n      -> painter 0.1.0",
+        "right 0.1.0\n      -> painter 0.1.0",
+    ] {
+        assert_eq!(text.matches(route).count(), 1, "{text}");
+    }
+    assert!(
+        text.contains("    route 2:\n") && !text.contains("route 3"),
+        "{text}"
+    );
+    let (_, text) = guard.check(&policy, &["--path", "closure"]);
+    assert!(!text.contains("route 2"), "{text}");
+
+    let (code, text) = guard.check(&policy, &["--path", "seen"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("vendor/painter/src/lib.rs"), "{text}");
+
+    // What starts another program holds its name; the list for audits decides nothing.
+    let (code, text) = guard.check(&policy, &["--path", "runs"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("an audit list of packages, a hint only"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_package_that_the_workspace_does_not_have_is_named_with_a_hint() {
+    let guard = Guard::new();
+    let policy = guard.folder().join("policy.toml");
+    for (names, words) in [
+        (
+            "package = 'ap'",
+            "package `ap` is not a member of the workspace at ",
+        ),
+        (
+            "package = 'app'\ntogether-with = ['clint']",
+            "package `clint` is not a member",
+        ),
+        (
+            "package = 'app'\nfeatures = ['gui']",
+            "package `app` has no feature `gui`",
+        ),
+    ] {
+        let text = format!(
+            "schema = 1\n[[path]]\nname = 'p'\n{names}\nlevel = 'packages'\ndeny = [{{ crate = 'd' }}]\n"
+        );
+        std::fs::write(&policy, text).unwrap();
+        let built = guard
+            .verb("build", &policy)
+            .arg("--manifest-path")
+            .arg(fixture("features/Cargo.toml"))
+            .output()
+            .unwrap();
+        assert_eq!(built.status.code(), Some(2), "{built:?}");
+        let text = String::from_utf8(built.stderr).unwrap();
+        assert!(
+            text.contains(words) && text.contains("\nhint: correct "),
+            "{text}"
+        );
+    }
+}
+
 fn write_package(folder: &Path, name: &str, rest: &str, file: &str, source: &str) {
     std::fs::create_dir_all(folder.join("src")).unwrap();
     let manifest =

@@ -16,6 +16,7 @@
     reason = "a panic is how a test reports, and often the only thing that it wants of a call"
 )]
 
+mod browser;
 mod chain;
 mod daemon;
 mod deadline;
@@ -28,6 +29,7 @@ mod programs;
 mod sandbox;
 mod traces;
 
+pub use browser::in_browser;
 pub use chain::{assert_complete_session, assert_process_part};
 pub use daemon::{Daemon, Exit, Launch};
 pub use deadline::{Deadline, WAIT};

@@ -11,6 +11,8 @@ use super::windows::{Few, RunWindow, StageTime};
 
 /// Name of the window.
 pub const WINDOW: &str = "client";
+/// Its name for people.
+pub const TITLE: &str = "Request as the client saw it";
 /// Stage from the client's start to the request's.
 pub const BEFORE: &str = "client.before";
 /// Stage from the request's end to the client's.

@@ -62,16 +62,20 @@ pub fn drill(window: &WindowView<'_>, stage: &StageView<'_>, phases: &[WindowVie
             time.0 += more.0;
         }
     }
+    // What the phases of the other windows leave of the stage, for each window.
+    let mut free: Vec<Option<Vec<Interval>>> = vec![None; phases.len()];
     let covers = present.iter().zip(times);
     let covers: Vec<Cover> = covers
         .map(|((window, phase, slack), time)| Cover {
             name: phase.name.to_owned(),
             time,
             placed: phase.placed.then(|| {
-                let others = present.iter().filter(|(other, ..)| other != window);
-                let others = others.flat_map(|(_, phase, _)| phase.intervals);
-                let free = without(&parts, others.copied().collect());
-                let (least, _) = bounds(&free, phase.intervals, *slack);
+                let free = free[*window].get_or_insert_with(|| {
+                    let others = present.iter().filter(|(other, ..)| other != window);
+                    let others = others.flat_map(|(_, phase, _)| phase.intervals);
+                    without(&parts, others.copied().collect())
+                });
+                let (least, _) = bounds(free, phase.intervals, *slack);
                 let (_, most) = bounds(&parts, phase.intervals, *slack);
                 // Phases of one window may overlap, and then have less than they cover.
                 (least.min(time), most)

@@ -68,7 +68,8 @@ pub fn partition<S: AsRef<[Interval]>>(
             let kept = inside.map_or(0, |part| part.length().0);
             result.outside[stage].0 += interval.length().0 - kept;
             if let Some(part) = inside {
-                let key = (part.start(), Reverse(part.end()), stage, piece);
+                // The whole interval says who started later, not what is left of it.
+                let key = (interval.start(), Reverse(interval.end()), stage, piece);
                 edges.push((part.start(), true, key));
                 edges.push((part.end(), false, key));
             }
@@ -230,6 +231,12 @@ mod tests {
     }
 
     #[test]
+    fn of_two_that_began_before_the_window_the_later_started_has_the_time() {
+        // −10…20 and −5…50 of a window 0…100.
+        check((10, 110), &[&[(0, 30)], &[(5, 60)]], &[0, 50], 50, 20);
+    }
+
+    #[test]
     fn of_equal_starts_the_inner_one_has_the_time() {
         check((0, 100), &[&[(0, 20)], &[(0, 50)]], &[20, 30], 50, 20);
     }
@@ -329,7 +336,7 @@ mod tests {
             for instant in window.start().0..window.end().0 {
                 let mut owner: Option<(u64, std::cmp::Reverse<u64>, usize)> = None;
                 for (index, stage) in stages.iter().enumerate() {
-                    for part in stage.iter().filter_map(|part| part.within(window)) {
+                    for part in stage {
                         if part.start().0 <= instant && instant < part.end().0 {
                             let key = (part.start().0, std::cmp::Reverse(part.end().0), index);
                             owner = owner.max(Some(key));

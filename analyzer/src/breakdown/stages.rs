@@ -36,8 +36,13 @@ fn from_session_profile<'a>(
     let session = run
         .first(lens, kind)
         .and_then(|span| lens.text(span, &lens.model.keys.session));
-    let mut profiles = lens.data.session_profiles.iter();
-    let profile = profiles.find(|profile| Some(profile.session.as_str()) == session);
+    let profile = session.and_then(|session| {
+        // They are sorted by session.
+        let profiles = &lens.data.session_profiles;
+        let first = profiles.partition_point(|profile| profile.session.as_str() < session);
+        let found = profiles.get(first);
+        found.filter(|profile| profile.session == session)
+    });
     let stages = profile.into_iter().flat_map(|profile| &profile.stages);
     let draft = |(name, length): &'a (String, Nanos)| {
         let mut stage = new_stage(rule, name);

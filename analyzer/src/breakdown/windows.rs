@@ -290,11 +290,12 @@ fn resolution(frame: &Frame, drafts: &[Draft<'_>]) -> Nanos {
 }
 
 fn find_profile<'a>(lens: &Lens<'a>, run: &Run<'_>, kind: &str) -> Option<&'a PhaseProfile> {
-    let channel = run.channel_id?;
-    lens.data
-        .profiles
-        .iter()
-        .find(|profile| profile.kind == kind && profile.channel == channel)
+    let wanted = (run.channel_id?, kind);
+    // They are sorted by both.
+    let of = |profile: &'_ PhaseProfile| (profile.channel.as_str(), profile.kind.as_str()) < wanted;
+    let first = lens.data.profiles.partition_point(of);
+    let found = lens.data.profiles.get(first)?;
+    ((found.channel.as_str(), found.kind.as_str()) == wanted).then_some(found)
 }
 
 fn profile_window<'a>(

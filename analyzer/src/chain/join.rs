@@ -48,16 +48,25 @@ pub struct Channels {
     all: Vec<Channel>,
     by_key: HashMap<ChannelKey, usize>,
     by_process: HashMap<Option<Symbol>, Vec<usize>>,
-    /// By start, of each process and kind that a join by time asks for.
-    stretches: HashMap<(Option<Symbol>, Kind), Vec<Stretch>>,
+    /// Of each process and kind that a join by time asks for.
+    stretches: HashMap<(Option<Symbol>, Kind), Stretches>,
 }
+
+/// Stretches of time by start, to be asked for those that share some of another.
+#[derive(Debug, Default)]
+struct Stretches {
+    all: Vec<Stretch>,
+    /// Latest end of each [`BLOCK`] of them: one long stretch spoils one block.
+    latest: Vec<Timestamp>,
+}
+
+/// Stretches that are passed over at once.
+const BLOCK: usize = 128;
 
 /// When a channel had a span of one kind.
 #[derive(Debug)]
 struct Stretch {
     interval: Interval,
-    /// End of the last to end of this one and all before it.
-    latest: Timestamp,
     /// Place of the channel.
     channel: usize,
 }
@@ -104,21 +113,16 @@ impl Channels {
                     continue;
                 };
                 let stretches = self.stretches.entry((channel.key.process, kind));
-                let interval = lens.data.span(*span).interval;
-                stretches.or_default().push(Stretch {
-                    interval,
-                    latest: interval.end(),
+                stretches.or_default().all.push(Stretch {
+                    interval: lens.data.span(*span).interval,
                     channel: place,
                 });
             }
         }
-        for stretches in self.stretches.values_mut() {
-            stretches.sort_unstable_by_key(|stretch| (stretch.interval, stretch.channel));
-            let mut latest = Timestamp(0);
-            for stretch in stretches {
-                latest = latest.max(stretch.latest);
-                stretch.latest = latest;
-            }
+        for Stretches { all, latest } in self.stretches.values_mut() {
+            all.sort_unstable_by_key(|stretch| (stretch.interval, stretch.channel));
+            let ends = |block: &[Stretch]| block.iter().map(|one| one.interval.end()).max();
+            *latest = all.chunks(BLOCK).filter_map(ends).collect();
         }
     }
 
@@ -132,13 +136,12 @@ impl Channels {
         kind: Kind,
         waiting: Interval,
     ) -> Option<ChannelKey> {
-        let stretches = self.stretches.get(&(process, kind))?;
-        let begun = stretches.partition_point(|stretch| stretch.interval.start() < waiting.end());
+        let Stretches { all, latest } = self.stretches.get(&(process, kind))?;
+        let begun = all.partition_point(|stretch| stretch.interval.start() < waiting.end());
+        let blocks = all[..begun].chunks(BLOCK).zip(latest);
+        let near = blocks.filter(|(_, latest)| **latest > waiting.start());
         let mut best: Option<(Nanos, ChannelKey)> = None;
-        for stretch in stretches[..begun].iter().rev() {
-            if stretch.latest <= waiting.start() {
-                break;
-            }
+        for stretch in near.flat_map(|(block, _)| block) {
             let key = self.all[stretch.channel].key;
             let Some(shared) = stretch.interval.within(waiting).map(Interval::length) else {
                 continue;

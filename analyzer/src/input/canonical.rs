@@ -10,9 +10,10 @@
 
 use crate::trace::names::Symbol;
 use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Value};
-use crate::units::{Interval, Timestamp};
+use crate::units::{Interval, LENGTH_MAX, Timestamp};
 
 use super::batch::Batch;
+use super::otlp::event_time;
 use cursor::{Cursor, DEPTH_MAX, DIGITS_MAX};
 
 mod cursor;
@@ -162,7 +163,8 @@ impl<'a> Cursor<'a> {
             name: batch.names.intern(parts.name),
             status: parts.status,
             message: parts.message,
-            interval: interval.filter(|_| parts.start > 0)?,
+            interval: interval
+                .filter(|interval| parts.start > 0 && interval.length() <= LENGTH_MAX)?,
             attributes: parts.attributes.iter().copied().collect(),
             extra: Extra::of(parts.events, parts.links),
             resource: Batch::no_resource(),
@@ -251,7 +253,7 @@ impl<'a> Cursor<'a> {
 
     fn event(&mut self, batch: &mut Batch) -> Option<Event> {
         let mut met = Met::default();
-        let (mut name, mut attributes) = (None, Vec::new());
+        let (mut name, mut time, mut attributes) = (None, None, Vec::new());
         self.object(|cursor, key| match key {
             "name" => {
                 met.once(0)?;
@@ -262,10 +264,16 @@ impl<'a> Cursor<'a> {
                 met.once(1)?;
                 cursor.attributes(batch, &mut attributes)
             }
+            "timeUnixNano" => {
+                met.once(2)?;
+                time = Some(cursor.instant()?);
+                Some(())
+            }
             _ => cursor.skip_field(key),
         })?;
         Some(Event {
             name: batch.names.intern(name?),
+            time: event_time(time),
             attributes: attributes.into_iter().collect(),
         })
     }

@@ -17,7 +17,7 @@ use crate::problems::{Code, Place};
 use crate::trace::attributes::Attributes;
 use crate::trace::names::Symbol;
 use crate::trace::span::{ResourceIndex, Span, SpanId, Status, TraceId, Value};
-use crate::units::{Interval, Timestamp};
+use crate::units::{Interval, LENGTH_MAX, Timestamp};
 
 use super::batch::Batch;
 use super::lenient::{List, Pairs, Scalar, Text};
@@ -317,7 +317,10 @@ fn add_spans(pieces: Vec<Piece>, batch: &mut Batch) {
         let (Some(start), Some(end)) = times else {
             continue;
         };
-        let Some(interval) = Interval::new(Timestamp(start), Timestamp(end)) else {
+        let interval = Interval::new(Timestamp(start), Timestamp(end));
+        let Some(interval) = interval.filter(|interval| interval.length() <= LENGTH_MAX) else {
+            let reason = "an event lasts more than a year; it is left out";
+            batch.problems.add(Code::InvalidTime, None, reason);
             continue;
         };
         batch.counts.spans += 1;

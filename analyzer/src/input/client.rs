@@ -22,6 +22,10 @@ const LIST_MAX: usize = 64;
 /// A record with more values is none: client records have about fifty.
 const VALUES_MAX: usize = 16_384;
 
+/// Nor is one with longer paths: theirs have some tens of bytes, and each value of
+/// a list repeats that of the list.
+const PATH_MAX_BYTES: usize = 1024;
+
 /// One client record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientRecord {
@@ -48,13 +52,19 @@ impl ClientRecord {
 /// Of a key that is there twice the last value counts.
 ///
 /// # Errors
-/// The parser's reason, or that there are more than [`VALUES_MAX`] values.
+/// The parser's reason, or that there are more than [`VALUES_MAX`] values or a
+/// path is longer than [`PATH_MAX_BYTES`].
 pub fn read(bytes: &[u8], batch: &mut Batch) -> Result<(), String> {
     let mut values = BTreeMap::new();
     let mut open = vec![(String::new(), parse::<&RawValue>(bytes)?, 0)];
     while let Some((path, raw, depth)) = open.pop() {
-        if values.len() > VALUES_MAX {
+        if values.len() + open.len() > VALUES_MAX {
             return Err(format!("a client record of more than {VALUES_MAX} values"));
+        }
+        if path.len() > PATH_MAX_BYTES {
+            return Err(format!(
+                "a client record with a path of more than {PATH_MAX_BYTES} bytes"
+            ));
         }
         let text = raw.get();
         match text.as_bytes().first() {
@@ -134,5 +144,9 @@ mod tests {
         );
         let reason = "a client record of more than 16384 values";
         assert_eq!(read_one(&object(VALUES_MAX + 2)), Err(reason.to_owned()));
+        let named = |bytes: usize| format!("{{\"{}\":[1,2]}}", "k".repeat(bytes));
+        assert_eq!(read_one(&named(1000)).unwrap().values().len(), 2);
+        let reason = "a client record with a path of more than 1024 bytes";
+        assert_eq!(read_one(&named(1025)), Err(reason.to_owned()));
     }
 }

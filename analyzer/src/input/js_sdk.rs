@@ -17,7 +17,7 @@ use crate::trace::span::{Event, Extra, Link, Span, SpanId, Status, TraceId, Valu
 
 use super::batch::Batch;
 use super::lenient::{Id, List, Pairs, Scalar, Text};
-use super::otlp::{check_ids, check_parent, check_times};
+use super::otlp::{check_ids, check_parent, check_times, event_time};
 use super::record::parse;
 
 #[derive(Deserialize, Default, Clone, Copy)]
@@ -59,6 +59,8 @@ struct JsSpan<'a> {
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct JsEvent<'a> {
+    #[serde(default)]
+    time: List<Scalar<'a>>,
     #[serde(default)]
     name: Text<'a>,
     #[serde(default)]
@@ -115,6 +117,7 @@ pub fn read_span(bytes: &[u8], place: Place, batch: &mut Batch) -> Result<(), St
     let names = &mut batch.names;
     let events = span.events.0.into_iter().map(|event| Event {
         name: names.intern(&event.name.0),
+        time: event_time(nanos(&event.time.0)),
         attributes: keep(event.attributes.0, names),
     });
     let events: Vec<Event> = events.collect();

@@ -11,7 +11,7 @@ use crate::problems::{Code, Place};
 use crate::trace::attributes::Attributes;
 use crate::trace::names::{Names, Symbol};
 use crate::trace::span::{Event, Extra, Link, ResourceIndex, Span, SpanId, Status, TraceId, Value};
-use crate::units::{Interval, Timestamp};
+use crate::units::{Interval, LENGTH_MAX, Timestamp};
 
 use super::batch::Batch;
 use super::lenient::{Id, List, Scalar, Text};
@@ -80,7 +80,10 @@ struct OtlpSpan<'a> {
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
+#[serde(rename_all = "camelCase")]
 struct OtlpEvent<'a> {
+    #[serde(default, alias = "time_unix_nano")]
+    time_unix_nano: Scalar<'a>,
     #[serde(default)]
     name: Text<'a>,
     #[serde(default)]
@@ -171,6 +174,11 @@ fn add_group(group: ResourceSpans<'_>, place: Place, batch: &mut Batch) {
     }
 }
 
+/// When an event was; 0 means that nobody said.
+pub(super) fn event_time(nanos: Option<u64>) -> Option<Timestamp> {
+    nanos.filter(|nanos| *nanos > 0).map(Timestamp)
+}
+
 fn keep_span(
     span: OtlpSpan<'_>,
     resource: ResourceIndex,
@@ -188,6 +196,7 @@ fn keep_span(
     let (status, message) = keep_status(span.status, &mut batch.names);
     let events = span.events.0.into_iter().map(|event| Event {
         name: batch.names.intern(&event.name.0),
+        time: event_time(event.time_unix_nano.as_u64()),
         attributes: keep_attributes(event.attributes.0, place, batch),
     });
     let events: Vec<Event> = events.collect();
@@ -290,6 +299,11 @@ pub(super) fn check_times(
         return None;
     };
     let interval = Interval::new(Timestamp(start), Timestamp(end));
+    if interval.is_some_and(|interval| interval.length() > LENGTH_MAX) {
+        let reason = format!("span `{name}` lasts more than a year; it is left out");
+        batch.problems.add(Code::InvalidTime, Some(place), reason);
+        return None;
+    }
     if interval.is_none() {
         let reason = format!(
             "span `{name}` ends {} ns before it starts; it is left out",

@@ -49,8 +49,22 @@ pub struct PhaseProfile {
 
 impl PhaseProfile {
     /// The order in which profiles are kept.
-    pub(crate) fn sort_key(&self) -> (&str, &str, &str, Option<Timestamp>, &Self) {
-        (&self.channel, &self.kind, &self.session, self.start, self)
+    pub(crate) fn sort_key(&self) -> (&str, &str, &str, bool, Option<Timestamp>, &Self) {
+        let (channel, kind, session) = self.about();
+        // One that says where it stands says more.
+        (
+            channel,
+            kind,
+            session,
+            self.start.is_none(),
+            self.start,
+            self,
+        )
+    }
+
+    /// What it is the profile of; another about the same is one too many.
+    pub(crate) fn about(&self) -> (&str, &str, &str) {
+        (&self.channel, &self.kind, &self.session)
     }
 }
 

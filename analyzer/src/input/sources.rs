@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -69,7 +70,7 @@ pub enum SourceError {
 }
 
 /// Turns the arguments into sources, folders and globs expanded in sorted order.
-/// A file that is named twice, also through a folder, is read once.
+/// A file that is named twice, also through a folder or by another name, is read once.
 ///
 /// # Errors
 /// [`SourceError`] for a name that leads to nothing.
@@ -78,7 +79,7 @@ pub fn expand(names: &[PathBuf]) -> Result<Vec<Source>, SourceError> {
     let mut seen = BTreeSet::new();
     for name in names {
         for source in expand_one(name)? {
-            if !seen.insert(source.path().map(Path::to_owned)) {
+            if !seen.insert(Identity::of(&source)) {
                 if source == Source::Stdin {
                     return Err(SourceError::StdinTwice);
                 }
@@ -88,6 +89,28 @@ pub fn expand(names: &[PathBuf]) -> Result<Vec<Source>, SourceError> {
         }
     }
     Ok(sources)
+}
+
+/// What makes two names the same source.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    Stdin,
+    /// Device and number of a regular file.
+    File(u64, u64),
+    /// Anything else: of a pipe that has two names each gives something.
+    Path(PathBuf),
+}
+
+impl Identity {
+    fn of(source: &Source) -> Self {
+        let Some(path) = source.path() else {
+            return Self::Stdin;
+        };
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_file() => Self::File(found.dev(), found.ino()),
+            _ => Self::Path(path.to_owned()),
+        }
+    }
 }
 
 fn expand_one(name: &Path) -> Result<Vec<Source>, SourceError> {

@@ -6,28 +6,19 @@ use hashbrown::DefaultHashBuilder;
 use smallvec::SmallVec;
 
 use super::by_kind::{ByKind, USUAL};
+use crate::trace::clock;
 use crate::trace::dataset::{Dataset, SpanIndex};
 use crate::trace::names::Symbol;
 use crate::trace::slots::Slots;
 use crate::trace::span::{Resource, ResourceIndex, Value};
 use crate::trace::tree::Tree;
-use crate::units::{Interval, Nanos, Timestamp};
+use crate::units::{LENGTH_MAX, Nanos, Timestamp};
 
 use super::schema::{Literal, Model, Part, Position, SpanRule};
 use super::window_rules::Unit;
 
-/// Clock quantum of senders that stamp starts in whole milliseconds.
-const MILLISECOND: Nanos = Nanos(1_000_000);
-/// Clock quantum of senders that stamp starts and ends in whole microseconds.
-const MICROSECOND: Nanos = Nanos(1_000);
-/// Different starts that must say so: one of a nanosecond clock is whole
-/// milliseconds once in a million, of a microsecond clock once in a thousand,
-/// and large inputs hold as many processes with one span.
-const COARSE_STARTS: u32 = 2;
 /// Spans that a model is tried on before it is chosen.
 const SAMPLE: usize = 20_000;
-/// Clock quantum of everybody else.
-const NANOSECOND: Nanos = Nanos(1);
 
 /// A kind of a model, by its place among the model's kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,7 +95,7 @@ impl<'a> Lens<'a> {
                 .collect(),
             rules: rules.collect(),
             kind_of_rule,
-            quanta: quanta(data),
+            quanta: clock::quanta(data, data.names.find(&model.keys.process)),
             processes: processes(data, &model.keys.process),
             channel_key: data.names.find(&model.keys.channel),
         }
@@ -276,14 +267,12 @@ impl<'a> Lens<'a> {
             .unwrap_or(name)
     }
 
-    /// Clock quantum of the process that made a span: 1 ms where all its starts
-    /// are whole milliseconds, 1 µs where all its starts and ends are whole
-    /// microseconds, else 1 ns. One start alone says nothing about a clock.
+    /// Clock quantum of the process that made a span; see [`clock`].
     #[must_use]
     pub fn quantum(&self, span: SpanIndex) -> Nanos {
         let ResourceIndex(resource) = self.data.span(span).resource;
         let quantum = self.quanta.get(resource as usize);
-        quantum.copied().unwrap_or(NANOSECOND)
+        quantum.copied().unwrap_or(Nanos(1))
     }
 }
 
@@ -321,11 +310,15 @@ pub fn equals(data: &Dataset, value: Value, literal: &Literal) -> bool {
     }
 }
 
-/// An attribute's value as a length of time; only milliseconds are one.
+/// An attribute's value as a length of time, no longer than [`LENGTH_MAX`]; only
+/// milliseconds are one.
 #[must_use]
 pub fn to_nanos(value: Value, unit: Unit) -> Option<Nanos> {
     match unit {
-        Unit::Ms => Nanos::from_ms(value.number()?).filter(|length| length.0 >= 0),
+        Unit::Ms => {
+            let length = Nanos::from_ms(value.number()?)?;
+            (Nanos(0)..=LENGTH_MAX).contains(&length).then_some(length)
+        }
         Unit::Bytes => None,
     }
 }
@@ -374,57 +367,6 @@ impl<'a> Prepared<'a> {
     }
 }
 
-fn quanta(data: &Dataset) -> Vec<Nanos> {
-    let mut coarse: Vec<Coarse> = vec![Coarse::ANY; data.resources.len()];
-    for span in &data.spans {
-        let ResourceIndex(resource) = span.resource;
-        if let Some(found) = coarse.get_mut(resource as usize) {
-            found.meet(span.interval);
-        }
-    }
-    coarse.iter().map(Coarse::quantum).collect()
-}
-
-/// What the times of one process have in common.
-#[derive(Clone)]
-struct Coarse {
-    /// The start met last.
-    last: Option<Timestamp>,
-    /// Starts that differ from the one met before.
-    starts: u32,
-    milliseconds: bool,
-    microseconds: bool,
-}
-
-impl Coarse {
-    const ANY: Self = Self {
-        last: None,
-        starts: 0,
-        milliseconds: true,
-        microseconds: true,
-    };
-
-    fn meet(&mut self, interval: Interval) {
-        let whole = |at: Timestamp, step: Nanos| at.0.is_multiple_of(step.0.unsigned_abs());
-        let (start, end) = (interval.start(), interval.end());
-        if self.last.replace(start) != Some(start) {
-            self.starts = self.starts.saturating_add(1);
-        }
-        self.milliseconds = self.milliseconds && whole(start, MILLISECOND);
-        self.microseconds =
-            self.microseconds && whole(start, MICROSECOND) && whole(end, MICROSECOND);
-    }
-
-    fn quantum(&self) -> Nanos {
-        match self {
-            _ if self.starts < COARSE_STARTS => NANOSECOND,
-            _ if self.milliseconds => MILLISECOND,
-            _ if self.microseconds => MICROSECOND,
-            _ => NANOSECOND,
-        }
-    }
-}
-
 fn processes(data: &Dataset, key: &str) -> Vec<Option<Symbol>> {
     let Some(key) = data.names.find(key) else {
         return Vec::new();
@@ -434,50 +376,4 @@ fn processes(data: &Dataset, key: &str) -> Vec<Option<Symbol>> {
         _ => None,
     };
     data.resources.iter().map(text).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(spans: &[(u64, u64)], quantum: Nanos) {
-        let mut coarse = Coarse::ANY;
-        for (start, end) in spans {
-            coarse.meet(Interval::new(Timestamp(*start), Timestamp(*end)).unwrap());
-        }
-        assert_eq!(coarse.quantum(), quantum, "{spans:?}");
-    }
-
-    #[test]
-    fn two_different_starts_tell_a_coarse_clock() {
-        check(
-            &[(3_000_000, 3_500_001), (5_000_000, 5_000_001)],
-            MILLISECOND,
-        );
-        check(
-            &[(3_001_000, 3_002_000), (5_000_000, 5_003_000)],
-            MICROSECOND,
-        );
-        // Fine lengths: only whole milliseconds are known to be stamped so.
-        check(
-            &[(3_001_000, 3_002_001), (5_000_000, 5_003_000)],
-            NANOSECOND,
-        );
-        check(
-            &[(3_000_000, 3_500_001), (5_000_001, 5_000_002)],
-            NANOSECOND,
-        );
-    }
-
-    #[test]
-    fn one_start_tells_nothing() {
-        check(&[], NANOSECOND);
-        check(&[(3_000_000, 3_500_001)], NANOSECOND);
-        check(&[(3_001_000, 3_002_000)], NANOSECOND);
-        check(
-            &[(3_000_000, 3_500_000), (3_000_000, 4_000_000)],
-            NANOSECOND,
-        );
-    }
 }

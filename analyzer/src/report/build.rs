@@ -23,8 +23,8 @@ use crate::units::Nanos;
 use super::dependency::{Asked, dependency};
 use super::{
     Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
-    comparisons, covariates, explain, findings, injection, paths, provenance, scenarios, summary,
-    windows,
+    comparisons, covariates, explain, findings, injection, paths, picture, provenance, scenarios,
+    summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -42,6 +42,8 @@ pub struct Read<'a> {
 pub enum Items {
     /// All runs.
     Every,
+    /// All runs, and the one nearest to the median as a picture.
+    Drawn,
     /// None: for thousands of runs they are most of the report.
     None,
 }
@@ -145,25 +147,15 @@ pub fn build(
         row(lens, run, store, windows.clone())
     });
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
-    let windows = windows::window_reports(lens, &complete, definition);
+    let windows = windows::window_reports(lens, &complete, definition, &[]);
     let measured: Vec<&Row<'_>> = rows
         .iter()
         .filter(|row| row.run.failure.is_none())
         .collect();
     let failed = counted.iter().filter(|run| run.failure.is_some()).count();
-    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
-    let mut metrics = each(&columns, rows.len(), |(column, rule)| {
-        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
-        summary::metric(
-            &rule.name,
-            rule.unit,
-            &figures,
-            &lens.data.names,
-            definition,
-        )
-    });
+    let mut metrics = metrics_of(lens, &rows, definition);
     metrics.push(summary::failure_rate(failed, counted.len()));
-    let cohorts = cohorts::cohorts(lens, &rows, definition);
+    let cohorts = cohorts::cohorts(lens, &rows, definition, &windows);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
     let names: Vec<String> = cohorts.iter().map(|cohort| cohort.name.clone()).collect();
     let model = lens.model;
@@ -189,6 +181,10 @@ pub fn build(
             )
         },
     );
+    let pictures = match items {
+        Items::Drawn => picture::pictures(lens, &rows, &windows, &cohorts),
+        Items::Every | Items::None => Vec::new(),
+    };
     let mut report = Report {
         schema: SCHEMA,
         provenance: provenance::provenance(lens, read.command, read.files),
@@ -209,9 +205,24 @@ pub fn build(
         delays: scenarios::delays(lens, &measured),
         dependency: dependency(lens, &complete, &names, wanted.dependency)?,
         findings: Vec::new(),
+        pictures,
     };
     report.findings = findings::findings(lens, &report, &complete);
     Ok(report)
+}
+
+/// The model's metrics over all rows, in its order.
+fn metrics_of(
+    lens: &Lens<'_>,
+    rows: &[Row<'_>],
+    definition: Definition,
+) -> Vec<summary::MetricReport> {
+    let columns: Vec<(usize, &MetricRule)> = lens.model.metrics.iter().enumerate().collect();
+    each(&columns, rows.len(), |(column, rule)| {
+        let figures: Vec<_> = rows.iter().map(|row| row.figures[*column]).collect();
+        let names = &lens.data.names;
+        summary::metric(&rule.name, rule.unit, &figures, names, definition)
+    })
 }
 
 /// Column of the metric that stages are correlated with.
@@ -317,7 +328,7 @@ fn run_reports(lens: &Lens<'_>, runs: &[Run<'_>], rows: &[Row<'_>], items: Items
         profile_joins: profile_joins(lens, runs),
         incomplete: incomplete.collect(),
         items: match items {
-            Items::Every => rows.iter().map(|row| run_report(lens, row)).collect(),
+            Items::Every | Items::Drawn => rows.iter().map(|row| run_report(lens, row)).collect(),
             Items::None => Vec::new(),
         },
         first_failure: rows.iter().find_map(|row| {

@@ -61,12 +61,13 @@ fn place<'n>(manifests: &[Manifest], cohort: &'n str) -> (bool, usize, &'n str) 
 }
 
 /// Cohorts of the runs that count, the control first. Empty when there is only
-/// one.
+/// one. `pooled` are the windows of all of them.
 #[must_use]
 pub(super) fn cohorts(
     lens: &Lens<'_>,
     rows: &[Row<'_>],
     definition: Definition,
+    pooled: &[WindowReport],
 ) -> Vec<CohortReport> {
     let mut members: BTreeMap<_, Vec<&Row<'_>>> = BTreeMap::new();
     for row in rows {
@@ -77,11 +78,17 @@ pub(super) fn cohorts(
         return Vec::new();
     }
     let of = members.into_iter();
-    of.map(|((_, _, name), rows)| cohort(lens, name, &rows, definition))
+    of.map(|((_, _, name), rows)| cohort(lens, name, &rows, definition, pooled))
         .collect()
 }
 
-fn cohort(lens: &Lens<'_>, name: &str, rows: &[&Row<'_>], definition: Definition) -> CohortReport {
+fn cohort(
+    lens: &Lens<'_>,
+    name: &str,
+    rows: &[&Row<'_>],
+    definition: Definition,
+    pooled: &[WindowReport],
+) -> CohortReport {
     let complete: Vec<&Row<'_>> = rows
         .iter()
         .copied()
@@ -94,7 +101,7 @@ fn cohort(lens: &Lens<'_>, name: &str, rows: &[&Row<'_>], definition: Definition
         name: name.to_owned(),
         n: rows.len(),
         metrics: metrics(lens, rows, definition),
-        windows: windows::window_reports(lens, &complete, definition),
+        windows: windows::window_reports(lens, &complete, definition, pooled),
         drill_through: drills
             .filter_map(|rule| explain::drill_through(rule, &complete))
             .collect(),

@@ -22,7 +22,6 @@ use super::build::Row;
 use super::cohorts::CohortReport;
 use super::stages::WindowReport;
 use super::summary::grain;
-use super::windows;
 use super::{Amount, millionth};
 
 /// Two cohorts, compared in pairs.
@@ -207,17 +206,18 @@ fn stage_differences(
     pairs: &Pairs<'_, '_>,
     n: usize,
 ) -> BTreeMap<usize, Vec<f64>> {
-    let names = one.stages.iter().enumerate();
+    let apart = one.stages.len() - usize::from(one.others > 0);
+    let others = (one.others > 0).then_some(apart);
+    let names = one.stages[..apart].iter().enumerate();
     let places: HashMap<&str, usize> = names
         .map(|(place, stage)| (stage.name.as_str(), place))
         .collect();
-    let others = places.get(windows::OTHERS).copied();
     let of = |row| windows_of(row, &one.name);
     let both = pairs.iter().filter_map(|(a, b)| of(a).zip(of(b)));
     let mut found: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (pair, (control, candidate)) in both.enumerate() {
         for (window, sign) in [(control, -1.0), (candidate, 1.0)] {
-            for stage in window.stages.iter() {
+            for stage in window.stages.iter().filter(|stage| stage.present) {
                 let Some(place) = places.get(stage.name).copied().or(others) else {
                     continue;
                 };

@@ -1,8 +1,9 @@
 //! What explains a stage, and named sums of stages, over the complete runs.
 
+use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
-use crate::breakdown::drill::{Cover, Drill, drill};
+use crate::breakdown::drill::{Drill, drill};
 use crate::breakdown::store::WindowView;
 use crate::model::window_rules::{DrillRule, GroupRule};
 use crate::stats::quantile::median;
@@ -91,11 +92,11 @@ pub(super) fn drill_through(rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Drill
         .iter()
         .map(|(drill, _)| drill.uncovered.0 as f64)
         .collect();
-    let names = phase_names(&drills);
-    if names.is_empty() {
+    let found = phases_of(&drills);
+    if found.is_empty() {
         return None;
     }
-    let phases = names.into_iter().map(|name| phase(name, &drills, &wholes));
+    let phases = found.into_iter().map(|phase| phase.report(&wholes));
     Some(DrillReport {
         stage: rule.stage.clone(),
         explained_by: rule.explained_by.clone(),
@@ -120,57 +121,135 @@ fn drill_of(rule: &DrillRule, row: &Row<'_>, window: &WindowView<'_>) -> Option<
     (!phases.is_empty()).then(|| (drill(window, &stage, &phases), window.quantum))
 }
 
-/// Names of all phases, in the order in which the runs have them.
-fn phase_names(drills: &[(Drill, Nanos)]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for cover in drills.iter().flat_map(|(drill, _)| &drill.phases) {
-        if !names.contains(&cover.name.as_str()) {
-            names.push(&cover.name);
-        }
-    }
-    names
+/// More phases than this are not told apart; those that cover the least stand
+/// together. Agents have some tens.
+const PHASES_MAX: usize = 256;
+/// Name of the phase in which the others stand together.
+const OTHERS: &str = "other phases";
+
+/// What one phase covers in one drill.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    /// Place of the drill.
+    drill: usize,
+    time: Nanos,
+    /// Least and most it can be; the time itself where its place is known.
+    least: Nanos,
+    most: Nanos,
 }
 
-fn phase(name: &str, drills: &[(Drill, Nanos)], wholes: &[f64]) -> PhaseReport {
-    let cover = |(drill, _): &'_ (Drill, Nanos)| {
-        drill
-            .phases
-            .iter()
-            .find(|cover| cover.name == name)
-            .cloned()
-    };
-    let covers: Vec<Option<Cover>> = drills.iter().map(cover).collect();
-    let times: Vec<f64> = covers
-        .iter()
-        .map(|cover| cover.as_ref().map_or(0.0, |cover| cover.time.0 as f64))
-        .collect();
-    let is_placed = covers.iter().flatten().any(|cover| cover.placed.is_some());
-    // Over the same runs as the cover itself: an absent phase covers nothing, one
-    // with times of its own what it covers.
-    let bounds: Vec<(Nanos, Nanos)> = covers
-        .iter()
-        .map(|cover| {
-            let known = cover.as_ref().map(|cover| (cover.time, cover.placed));
-            known.map_or((Nanos(0), Nanos(0)), |(time, placed)| {
-                placed.unwrap_or((time, time))
-            })
-        })
-        .collect();
-    let end = |of: fn(&(Nanos, Nanos)) -> Nanos| {
-        middle(
-            &bounds
-                .iter()
-                .map(|pair| of(pair).0 as f64)
-                .collect::<Vec<_>>(),
-        )
-    };
-    let placed = end(|(low, _)| *low).zip(end(|(_, high)| *high));
-    PhaseReport {
-        name: name.to_owned(),
-        p50: middle(&times),
-        share: summary::median_share(&times, wholes),
-        placed: placed.filter(|_| is_placed).map(|(low, high)| [low, high]),
+/// One phase over the drills that have it.
+struct Phase<'d> {
+    name: &'d str,
+    parts: Vec<Part>,
+    is_placed: bool,
+}
+
+impl<'d> Phase<'d> {
+    fn new(name: &'d str) -> Self {
+        Self {
+            name,
+            parts: Vec::new(),
+            is_placed: false,
+        }
     }
+
+    /// Adds a part; several of one drill are one.
+    fn add(&mut self, part: Part) {
+        match self.parts.last_mut() {
+            Some(before) if before.drill == part.drill => {
+                before.time.0 += part.time.0;
+                before.least.0 += part.least.0;
+                before.most.0 += part.most.0;
+            }
+            _ => self.parts.push(part),
+        }
+    }
+
+    fn whole(&self) -> i64 {
+        self.parts.iter().map(|part| part.time.0).sum()
+    }
+
+    /// Over all drills, of which `wholes` are the stages; an absent phase covers
+    /// nothing.
+    fn report(&self, wholes: &[f64]) -> PhaseReport {
+        let dense = |of: fn(&Part) -> Nanos| {
+            let mut values = vec![0.0; wholes.len()];
+            for part in &self.parts {
+                values[part.drill] = of(part).0 as f64;
+            }
+            values
+        };
+        let times = dense(|part| part.time);
+        let least = middle(&dense(|part| part.least));
+        let most = middle(&dense(|part| part.most));
+        PhaseReport {
+            name: self.name.to_owned(),
+            p50: middle(&times),
+            share: summary::median_share(&times, wholes),
+            placed: least
+                .zip(most)
+                .filter(|_| self.is_placed)
+                .map(|(least, most)| [least, most]),
+        }
+    }
+}
+
+/// All phases, in the order in which the runs have them.
+fn phases_of(drills: &[(Drill, Nanos)]) -> Vec<Phase<'_>> {
+    let mut found: Vec<Phase<'_>> = Vec::new();
+    let mut of_name: HashMap<&str, usize> = HashMap::new();
+    for (place, (drill, _)) in drills.iter().enumerate() {
+        for cover in &drill.phases {
+            let name = cover.name.as_str();
+            let index = *of_name.entry(name).or_insert_with(|| {
+                found.push(Phase::new(name));
+                found.len() - 1
+            });
+            let phase = &mut found[index];
+            phase.is_placed |= cover.placed.is_some();
+            let (least, most) = cover.placed.unwrap_or((cover.time, cover.time));
+            phase.add(Part {
+                drill: place,
+                time: cover.time,
+                least,
+                most,
+            });
+        }
+    }
+    if found.len() > PHASES_MAX {
+        fold(&mut found);
+    }
+    found
+}
+
+/// Puts the phases that cover the least together behind the others.
+fn fold(found: &mut Vec<Phase<'_>>) {
+    let mut by_length: Vec<(i64, &str)> = found
+        .iter()
+        .map(|phase| (phase.whole(), phase.name))
+        .collect();
+    by_length.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    let kept: HashSet<&str> = by_length
+        .iter()
+        .take(PHASES_MAX - 1)
+        .map(|(_, name)| *name)
+        .collect();
+    let mut others = Phase::new(OTHERS);
+    let mut parts = Vec::new();
+    found.retain(|phase| {
+        let stays = kept.contains(phase.name);
+        if !stays {
+            parts.extend_from_slice(&phase.parts);
+            others.is_placed |= phase.is_placed;
+        }
+        stays
+    });
+    parts.sort_unstable();
+    for part in parts {
+        others.add(part);
+    }
+    found.push(others);
 }
 
 fn middle(values: &[f64]) -> Option<Nanos> {
@@ -205,4 +284,66 @@ pub(super) fn group(rule: &GroupRule, rows: &[&Row<'_>]) -> Option<GroupReport> 
             .max()
             .unwrap_or(Nanos(1)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::breakdown::drill::Cover;
+    use super::*;
+
+    type Told<'n> = (&'n str, i64, Option<(i64, i64)>);
+
+    fn drill(phases: &[Told<'_>]) -> (Drill, Nanos) {
+        let cover = |(name, time, placed): &Told<'_>| Cover {
+            name: (*name).to_owned(),
+            time: Nanos(*time),
+            placed: placed.map(|(least, most)| (Nanos(least), Nanos(most))),
+        };
+        let drill = Drill {
+            stage: Nanos(100),
+            phases: phases.iter().map(cover).collect(),
+            uncovered: Nanos(0),
+        };
+        (drill, Nanos(1))
+    }
+
+    #[test]
+    fn an_absent_phase_covers_nothing_in_its_interval_too() {
+        // Placed in one of three runs: the medians are those of 0, 0 and the one.
+        let drills = [
+            drill(&[("a", 40, None), ("b", 9, Some((8, 10)))]),
+            drill(&[("a", 50, None)]),
+            drill(&[("a", 60, Some((50, 70)))]),
+        ];
+        let found = phases_of(&drills);
+        let reports: Vec<_> = found
+            .iter()
+            .map(|phase| phase.report(&[100.0; 3]))
+            .map(|phase| (phase.name, phase.p50, phase.placed))
+            .collect();
+        let nanos = |value| Some(Nanos(value));
+        let interval = |low, high| Some([Nanos(low), Nanos(high)]);
+        assert_eq!(reports[0], ("a".to_owned(), nanos(50), interval(50, 50)));
+        assert_eq!(reports[1], ("b".to_owned(), nanos(0), interval(0, 0)));
+    }
+
+    #[test]
+    fn beyond_256_phases_those_that_cover_the_least_stand_together() {
+        let names: Vec<String> = (0..300).map(|n| format!("phase {n:03}")).collect();
+        let phases: Vec<_> = names
+            .iter()
+            .zip(1..)
+            .map(|(name, time)| (name.as_str(), time, None))
+            .collect();
+        let drills = [drill(&phases.clone()), drill(&phases)];
+        let found = phases_of(&drills);
+        assert_eq!(found.len(), 256);
+        // The 45 shortest are 1 to 45 ns.
+        assert_eq!(
+            (found[0].name, found[255].name),
+            ("phase 045", "other phases")
+        );
+        let last = found[255].report(&[100.0; 2]);
+        assert_eq!((last.p50, last.placed), (Some(Nanos(45 * 46 / 2)), None));
+    }
 }

@@ -1,5 +1,5 @@
-//! The report: computed once ([`build`]), then rendered as JSON, as a table or
-//! as Markdown. Rendering never computes.
+//! The report: computed once ([`build`]), then rendered as JSON, as a table, as
+//! Markdown or as a page ([`html`](crate::html)). Rendering never computes.
 //!
 //! [`Report`] and the structs that it is made of are the JSON report
 //! `coldpath.report/1`; their keys are stable and `docs/report-schema.json`
@@ -15,8 +15,10 @@ pub mod explain;
 pub mod findings;
 pub mod injection;
 pub mod layout;
+mod markdown;
 pub mod numbers;
 pub mod paths;
+pub mod picture;
 pub mod provenance;
 pub mod render;
 pub mod runs;
@@ -84,6 +86,9 @@ pub struct Report {
     pub dependency: Vec<DependencyReport>,
     /// What the figures say, in words.
     pub findings: Vec<Finding>,
+    /// Runs nearest to the median, drawn in time; only where that was asked.
+    #[serde(skip)]
+    pub pictures: Vec<picture::Picture>,
 }
 
 /// What the figures say.

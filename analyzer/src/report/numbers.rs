@@ -149,10 +149,30 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// Control characters, and the marks that reorder or hide text.
+/// What stands for the name of runs that no cohort claims.
+pub(super) const NO_COHORT: &str = "(no cohort)";
+
+/// A cohort's name, safe to write; runs of an experiment that names none are
+/// those without.
+#[must_use]
+pub(super) fn cohort_name(name: &str) -> String {
+    if name.is_empty() {
+        NO_COHORT.to_owned()
+    } else {
+        escape(name)
+    }
+}
+
+/// Control characters, and what reorders or hides text: line and paragraph
+/// separators, and what Unicode calls default ignorable
+/// (`DerivedCoreProperties.txt`, `Default_Ignorable_Code_Point`).
 pub(super) fn steers(char: char) -> bool {
-    char.is_control()
-        || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{061c}')
+    let is_ignorable = matches!(u32::from(char),
+        0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f
+        | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0f
+        | 0xfeff | 0xffa0 | 0xfff0..=0xfff8 | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a
+        | 0xe0000..=0xe0fff);
+    char.is_control() || is_ignorable || matches!(char, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]
@@ -199,5 +219,10 @@ mod tests {
             "a\\u{1b}[31mb\\u{202e}c\\u{a}"
         );
         assert_eq!(escape("POST /session ü"), "POST /session ü");
+        // What no terminal shows: a soft hyphen, a variation selector, a tag.
+        assert_eq!(
+            escape("a\u{ad}b\u{fe0f}c\u{e0041}d"),
+            "a\\u{ad}b\\u{fe0f}c\\u{e0041}d"
+        );
     }
 }

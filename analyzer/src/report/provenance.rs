@@ -18,11 +18,11 @@ pub struct Provenance {
     pub versions: Vec<String>,
     /// SHA-256 of each input, in the order of reading.
     pub inputs_sha256: Vec<String>,
-    /// Host of the runs, where the traces name it.
+    /// Host of the runs, where all manifests name the same.
     pub host: Option<String>,
-    /// Boot of that host, where the traces name it.
+    /// Boot of that host, likewise.
     pub boot_id: Option<String>,
-    /// Seed of the experiment's schedule, where the traces name it.
+    /// Seed of the experiment's schedule, likewise.
     pub seed: Option<String>,
 }
 

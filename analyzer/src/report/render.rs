@@ -8,9 +8,10 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle, presets};
 
-use super::Report;
-use super::layout::{Grid, Section, sections};
+use super::layout::{COVERAGE, FINDINGS, Grid, Section, sections};
+use super::markdown::{plain, with_code};
 use super::numbers::steers;
+use super::{Report, SCHEMA};
 
 /// How a report is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum Format {
     Markdown,
     /// `coldpath.report/1`.
     Json,
+    /// One self-contained page.
+    Html,
 }
 
 /// Draws `report` on `out`.
@@ -31,9 +34,24 @@ pub enum Format {
 pub fn render(report: &Report, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Json => json(report, out),
+        Format::Html => crate::html::page(report, out),
         Format::Table => table(&sections(report), out),
         Format::Markdown => markdown(&sections(report), out),
     }
+}
+
+/// Whether these bytes are the start of a report in any format, from which it can
+/// be told apart from traces: its first 256 bytes are enough.
+#[must_use]
+pub fn opens_report(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(start);
+    if let Some(object) = text.strip_prefix('{') {
+        let schema = format!("\"schema\": \"{SCHEMA}\"");
+        return object.trim_start().starts_with(&schema);
+    }
+    let heading = text.strip_prefix("### ").unwrap_or(&text);
+    let title = heading.lines().next();
+    title.is_some_and(|title| [FINDINGS, COVERAGE].contains(&title))
 }
 
 fn json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -83,8 +101,9 @@ impl Formatter for Inert {
         let mut plain = 0;
         for (index, char) in text.char_indices().filter(|(_, char)| steers(*char)) {
             out.write_all(&text.as_bytes()[plain..index])?;
-            // All of them lie in the basic plane, so one escape is enough.
-            write!(out, "\\u{:04x}", u32::from(char))?;
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
             plain = index + char.len_utf8();
         }
         out.write_all(&text.as_bytes()[plain..])
@@ -117,15 +136,15 @@ fn markdown(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
         if index > 0 {
             writeln!(out)?;
         }
-        writeln!(out, "### {}\n", markdown_text(&section.title))?;
+        writeln!(out, "### {}\n", with_code(&section.title))?;
         for line in &section.lines {
-            writeln!(out, "- {}", markdown_text(line))?;
+            writeln!(out, "- {}", with_code(line))?;
         }
         if let Some(grid) = &section.grid {
-            let bars = |cells: &Vec<String>| cells.iter().map(|cell| markdown_text(cell)).collect();
+            let plain = |cells: &Vec<String>| cells.iter().map(|cell| plain(cell)).collect();
             let escaped = Grid {
-                head: bars(&grid.head),
-                rows: grid.rows.iter().map(bars).collect(),
+                head: plain(&grid.head),
+                rows: grid.rows.iter().map(plain).collect(),
             };
             writeln!(out, "{}", draw_markdown(&escaped))?;
         }
@@ -133,15 +152,10 @@ fn markdown(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
         }
         for note in &section.notes {
-            writeln!(out, "- {}", markdown_text(note))?;
+            writeln!(out, "- {}", with_code(note))?;
         }
     }
     Ok(())
-}
-
-/// Text that Markdown shows as it is: no cell ends early, no tag begins.
-fn markdown_text(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// Text columns stand left, numbers right.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::breakdown::client;
 use crate::breakdown::store::{StageView, WindowView};
@@ -22,10 +22,14 @@ use super::{SchedReport, WindowReport, millionth, summary};
 type Cell<'r, 'a> = (WindowView<'a>, &'r Row<'a>);
 
 /// Every window of the complete runs, in the model's order, the client's last.
+///
+/// Where `rows` are a cohort, `pooled` are the windows of all: what stands together
+/// there does so in each cohort, so that rows of one name are of the same stages.
 pub(super) fn window_reports(
     lens: &Lens<'_>,
     rows: &[&Row<'_>],
     definition: Definition,
+    pooled: &[WindowReport],
 ) -> Vec<WindowReport> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for rule in &lens.model.windows {
@@ -33,13 +37,16 @@ pub(super) fn window_reports(
             names.push((&rule.name, &rule.title));
         }
     }
-    names.push((client::WINDOW, "Request as the client saw it"));
+    names.push((client::WINDOW, client::TITLE));
     let report = |(name, title): (&str, &str)| {
         let mine: Vec<Cell<'_, '_>> = rows
             .iter()
             .flat_map(|row| row.all(name).map(|window| (window, *row)))
             .collect();
-        (!mine.is_empty()).then(|| window_report(lens, name, title, &mine, definition))
+        let pooled = pooled.iter().find(|window| window.name == name);
+        let apart = pooled.and_then(apart);
+        (!mine.is_empty())
+            .then(|| window_report(lens, (name, title), &mine, definition, apart.as_ref()))
     };
     let reports = each(&names, rows.len(), |name| report(*name));
     reports.into_iter().flatten().collect()
@@ -47,10 +54,10 @@ pub(super) fn window_reports(
 
 fn window_report(
     lens: &Lens<'_>,
-    name: &str,
-    title: &str,
+    (name, title): (&str, &str),
     mine: &[Cell<'_, '_>],
     definition: Definition,
+    apart: Option<&HashSet<&str>>,
 ) -> WindowReport {
     let latency: Vec<Option<f64>> = mine
         .iter()
@@ -71,7 +78,7 @@ fn window_report(
         };
         summary::stage(name, present, &samples, definition)
     };
-    let (columns, others) = columns(mine);
+    let (columns, others) = columns(mine, apart);
     let mut times = vec![0.0; mine.len()];
     let stages = columns.into_iter().map(|column| {
         column.fill(&mut times);
@@ -92,6 +99,12 @@ fn window_report(
         .map(|(window, _)| window.overlap.0 as f64)
         .collect();
     let slow = near.p95.iter().rev();
+    // Of several windows of one run each may be among the slow ones.
+    let mut seen: HashSet<&str> = HashSet::new();
+    let slow_runs = slow
+        .map(|index| mine[*index].1.run.id.as_str())
+        .filter(|run| seen.insert(run));
+    let slow_runs = slow_runs.map(str::to_owned).collect();
     WindowReport {
         name: name.to_owned(),
         title: title.to_owned(),
@@ -107,7 +120,7 @@ fn window_report(
             .count(),
         overlap_factor: median(&factors).map(millionth),
         overlap: median(&overlaps).map(Nanos::rounded),
-        slow_runs: slow.map(|index| mine[*index].1.run.id.clone()).collect(),
+        slow_runs,
         total: summary::totals(&totals, definition),
         stages: stages.collect(),
         others,
@@ -119,7 +132,7 @@ fn window_report(
 /// take is nobody's table, and each costs a figure for every window.
 const STAGES_MAX: usize = 256;
 /// Name of the stage in which the others stand together.
-pub const OTHERS: &str = "other stages";
+const OTHERS: &str = "other stages";
 
 /// One stage over all windows of a name.
 struct Column<'s> {
@@ -199,9 +212,16 @@ impl<'s> Column<'s> {
     }
 }
 
+/// The stages that stand each by itself in a window where others stand together.
+pub(super) fn apart(window: &WindowReport) -> Option<HashSet<&str>> {
+    let (_, apart) = window.stages.split_last().filter(|_| window.others > 0)?;
+    Some(apart.iter().map(|stage| stage.name.as_str()).collect())
+}
+
 /// All stages, by their mean place in the windows that have them, and how many
-/// more stand together in the last.
-fn columns<'s>(mine: &[Cell<'_, 's>]) -> (Vec<Column<'s>>, usize) {
+/// more stand together in the last. `apart` are those that do not, where that was
+/// decided before.
+fn columns<'s>(mine: &[Cell<'_, 's>], apart: Option<&HashSet<&str>>) -> (Vec<Column<'s>>, usize) {
     let mut found: Vec<Column<'s>> = Vec::new();
     let mut of_name: HashMap<&str, usize> = HashMap::new();
     for (at, (window, _)) in mine.iter().enumerate() {
@@ -213,7 +233,7 @@ fn columns<'s>(mine: &[Cell<'_, 's>]) -> (Vec<Column<'s>>, usize) {
             found[column].note(at, place, &stage);
         }
     }
-    let others = fold(&mut found);
+    let others = fold(&mut found, apart);
     let folded = others.as_ref().map_or(0, |(count, _)| *count);
     found.sort_by(|a, b| {
         let mean = |column: &Column<'_>| column.places.0 / column.places.1;
@@ -224,15 +244,42 @@ fn columns<'s>(mine: &[Cell<'_, 's>]) -> (Vec<Column<'s>>, usize) {
 }
 
 /// Puts the stages that take the least together where there are more than
-/// [`STAGES_MAX`], so that all still add up to the window.
-fn fold<'s>(found: &mut Vec<Column<'s>>) -> Option<(usize, Column<'s>)> {
-    if found.len() <= STAGES_MAX {
+/// [`STAGES_MAX`], or all that do not stand `apart`, so that all still add up to
+/// the window.
+fn fold<'s>(
+    found: &mut Vec<Column<'s>>,
+    apart: Option<&HashSet<&str>>,
+) -> Option<(usize, Column<'s>)> {
+    if found.len() <= STAGES_MAX && apart.is_none() {
         return None;
     }
-    let whole = |column: &Column<'_>| column.whole();
-    let longest = |a: &Column<'_>, b: &Column<'_>| whole(b).total_cmp(&whole(a));
-    found.sort_by(|a, b| longest(a, b).then_with(|| a.name.cmp(b.name)));
-    let rest = found.split_off(STAGES_MAX - 1);
+    // The client's gaps are what its window is looked at for; a real stage of the
+    // name that the others get is one of them.
+    let rank = |column: &Column<'_>| match column.name {
+        client::BEFORE | client::AFTER => f64::INFINITY,
+        OTHERS => -1.0,
+        _ => column.whole(),
+    };
+    let mut ranked: Vec<(f64, Column<'s>)> = std::mem::take(found)
+        .into_iter()
+        .map(|column| (rank(&column), column))
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.name.cmp(b.1.name)));
+    let mut rest = Vec::new();
+    for (place, (_, column)) in ranked.into_iter().enumerate() {
+        let stays = match apart {
+            Some(apart) => apart.contains(column.name),
+            None => place < STAGES_MAX - 1,
+        };
+        if stays {
+            found.push(column);
+        } else {
+            rest.push(column);
+        }
+    }
+    if rest.is_empty() {
+        return None;
+    }
     let mut times: BTreeMap<u32, f64> = BTreeMap::new();
     let mut present: BTreeSet<u32> = BTreeSet::new();
     for column in &rest {
@@ -287,4 +334,55 @@ fn sched(lens: &Lens<'_>, column: &Column<'_>, mine: &[Cell<'_, '_>]) -> Option<
         runq: middle(&runq)?,
         blocked: middle(&blocked)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stage that takes so many nanoseconds in window 0 and is there.
+    fn column(name: &str, time: f64) -> Column<'_> {
+        Column {
+            times: vec![(0, time)],
+            present: vec![Presence {
+                window: 0,
+                source: 0,
+                span: None,
+            }],
+            ..Column::new(name)
+        }
+    }
+
+    #[test]
+    fn what_was_decided_for_all_cohorts_holds_for_each() {
+        let mut found = vec![column("a", 5.0), column("b", 9.0), column("c", 3.0)];
+        let apart = HashSet::from(["a", "z"]);
+        let (count, others) = fold(&mut found, Some(&apart)).unwrap();
+        assert_eq!(found.iter().map(|one| one.name).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            (count, others.times, others.present.len()),
+            (2, vec![(0, 12.0)], 1)
+        );
+        // A cohort that has none of the others has no such row.
+        let mut found = vec![column("a", 5.0)];
+        assert!(fold(&mut found, Some(&apart)).is_none());
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn the_clients_gaps_stand_alone_and_a_stage_named_as_the_others_does_not() {
+        let names: Vec<String> = (0..300).map(|n| format!("stage {n}")).collect();
+        let mut found: Vec<Column<'_>> = names.iter().map(|name| column(name, 10.0)).collect();
+        found.extend([
+            column(OTHERS, 1e9),
+            column(client::BEFORE, 0.0),
+            column(client::AFTER, 0.0),
+        ]);
+        let (count, others) = fold(&mut found, None).unwrap();
+        assert_eq!((found.len(), count), (255, 48));
+        let gaps = found.iter().filter(|one| one.name.starts_with("client."));
+        assert_eq!(gaps.count(), 2);
+        // 253 stages stand alone; the 47 others and the one of their name do not.
+        assert_eq!(others.times, [(0, 1e9 + 470.0)]);
+    }
 }

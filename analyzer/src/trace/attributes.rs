@@ -68,6 +68,18 @@ impl Attributes {
         found.map(|packed| packed.value())
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All keys with their values.
     pub fn iter(&self) -> impl Iterator<Item = (Symbol, Value)> {
         self.0.iter().map(|packed| (packed.key, packed.value()))

@@ -18,7 +18,7 @@ use crate::units::Timestamp;
 
 use super::attributes::Attributes;
 use super::names::{Names, Symbol};
-use super::span::{Resource, Span, SpanId, TraceId, Value};
+use super::span::{Resource, Span, SpanId, Status, TraceId, Value};
 
 /// Index of a span in its [`Dataset`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +85,7 @@ impl Dataset {
         let traces = index(&spans);
         profiles.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         profiles.dedup();
+        drop_other_profiles(&mut profiles, &mut problems);
         session_profiles.sort();
         session_profiles.dedup();
         drop_conflicting(&mut session_profiles, &mut problems);
@@ -248,58 +249,94 @@ fn compare(names: &Names, resources: &[Resource], a: &Span, b: &Span) -> Orderin
             if a == b {
                 Ordering::Equal
             } else {
-                let of = |span: &Span| describe(names, resources, span);
-                of(a).cmp(&of(b))
+                let of = |span| describe(names, span);
+                of(a)
+                    .cmp(of(b))
+                    .then_with(|| compare_resources(names, resources, a, b))
             }
         })
 }
 
-/// All that is said about a span but its ids, times and name: the tie-break of
-/// spans that share these, which is rare. Different spans differ in it.
-fn describe(names: &Names, resources: &[Resource], span: &Span) -> Vec<Part> {
-    let text = |symbol: Symbol| Part::Text(names.text(symbol).to_owned());
-    let mut parts = vec![
-        Part::Text(format!("{:?} {:?}", span.parent, span.status)),
+/// Equal indices are equal resources, of which there may be large ones.
+fn compare_resources(names: &Names, resources: &[Resource], a: &Span, b: &Span) -> Ordering {
+    if a.resource == b.resource {
+        return Ordering::Equal;
+    }
+    let of = |span: &Span| {
+        let resource = resources.get(span.resource.0 as usize);
+        let attributes = resource.map(|resource| told(names, &resource.attributes));
+        attributes.into_iter().flatten()
+    };
+    of(a).cmp(of(b))
+}
+
+/// What is said about a span but its ids, times, name and resource: the tie-break
+/// of spans that share these, which is rare. It is told part by part, because the
+/// first that differs decides.
+fn describe<'a>(names: &'a Names, span: &'a Span) -> impl Iterator<Item = Part<'a>> {
+    let text = |symbol: Symbol| Part::Text(names.text(symbol));
+    let status = match span.status {
+        Status::Unset => 0,
+        Status::Ok => 1,
+        Status::Error => 2,
+    };
+    let head = [
+        span.parent.map_or(Part::Nothing, Part::Span),
+        Part::Count(status),
         span.message.map_or(Part::Nothing, text),
     ];
-    parts.extend(told(names, &span.attributes));
-    let resource = resources.get(span.resource.0 as usize);
-    let resource = resource.map(|resource| told(names, &resource.attributes));
-    parts.extend(resource.into_iter().flatten());
-    for event in span.events() {
-        parts.push(text(event.name));
-        parts.extend(told(names, &event.attributes));
-    }
+    let events = span.events().iter().flat_map(move |event| {
+        std::iter::once(text(event.name)).chain(told(names, &event.attributes))
+    });
     let links = span.links().iter();
-    parts.extend(links.map(|link| Part::Link(link.trace, link.span)));
-    parts
+    head.into_iter()
+        .chain(told(names, &span.attributes))
+        .chain([Part::Count(span.events().len())])
+        .chain(events)
+        .chain(links.map(|link| Part::Link(link.trace, link.span)))
 }
 
 /// A part of a description.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum Part<'a> {
     Nothing,
     Count(usize),
-    Text(String),
+    Text(&'a str),
     /// Kind and bits of a value that is not text.
     Bits(u8, u64),
+    Span(SpanId),
     Link(TraceId, SpanId),
 }
 
 /// The attributes, begun with their number so that lists do not run together.
-fn told(names: &Names, attributes: &Attributes) -> Vec<Part> {
-    let mut parts = vec![Part::Count(attributes.iter().count())];
-    for (key, value) in attributes.iter() {
-        parts.push(Part::Text(names.text(key).to_owned()));
-        parts.push(match value {
-            Value::Text(symbol) => Part::Text(names.text(symbol).to_owned()),
+fn told<'a>(names: &'a Names, attributes: &'a Attributes) -> impl Iterator<Item = Part<'a>> {
+    let pairs = attributes.iter().flat_map(|(key, value)| {
+        let value = match value {
+            Value::Text(symbol) => Part::Text(names.text(symbol)),
             Value::Int(value) => Part::Bits(0, value.cast_unsigned()),
             Value::Double(value) => Part::Bits(1, value.to_bits()),
             Value::Bool(value) => Part::Bits(2, u64::from(value)),
             Value::Other => Part::Nothing,
-        });
-    }
-    parts
+        };
+        [Part::Text(names.text(key)), value]
+    });
+    std::iter::once(Part::Count(attributes.len())).chain(pairs)
+}
+
+/// Keeps the first of the profiles of one channel or session.
+fn drop_other_profiles(profiles: &mut Vec<PhaseProfile>, problems: &mut Problems) {
+    profiles.dedup_by(|profile, kept| {
+        let (channel, kind, session) = profile.about();
+        let is_named = !(channel.is_empty() && session.is_empty());
+        let repeats = is_named && kept.about() == (channel, kind, session);
+        if repeats {
+            let reason = format!(
+                "two `{kind}` profiles of channel `{channel}`, session `{session}` differ; one is kept"
+            );
+            problems.add(Code::ConflictingProfile, None, reason);
+        }
+        repeats
+    });
 }
 
 /// Keeps the first of the profiles that name the same session.

@@ -2,9 +2,10 @@
 //!
 //! [`names`] interns every text, [`span`] holds the records, [`dataset`] puts
 //! them into one order that no order of reading can change, [`tree`] finds
-//! parents and children. Nothing here knows a model or reads a file.
+//! parents and children, [`clock`] how coarse the times are. Nothing here knows a model or reads a file.
 
 pub mod attributes;
+pub mod clock;
 pub mod dataset;
 pub mod names;
 pub mod slots;

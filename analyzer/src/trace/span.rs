@@ -89,6 +89,8 @@ pub enum Status {
 pub struct Event {
     /// What happened.
     pub name: Symbol,
+    /// When, where that was said; it need not lie within the span.
+    pub time: Option<Timestamp>,
     /// Its attributes.
     pub attributes: Attributes,
 }

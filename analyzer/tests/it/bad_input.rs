@@ -237,3 +237,21 @@ fn a_small_file_cannot_ask_for_all_memory() {
     let message = report["input"]["problems"][0]["message"].as_str().unwrap();
     assert!(message.contains("times its own size"), "{message}");
 }
+
+#[test]
+fn a_span_of_more_than_a_year_is_none() {
+    let line = |end: u64| {
+        format!(
+            r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"x","startTimeUnixNano":"1","endTimeUnixNano":"{end}"}}]}}]}}]}}"#
+        )
+    };
+    let args = ["-", "--model", "generic", "--format", "json"];
+    let year = 366 * 24 * 3600 * 1_000_000_000;
+    let report = analyze_stdin(args, line(year + 1).as_bytes()).json();
+    assert_eq!(report["windows"][0]["total"]["p50"], 31_622_400_000.0);
+    for end in [year + 2, u64::MAX] {
+        let report = analyze_stdin(args, line(end).as_bytes()).json();
+        assert_eq!(problems(&report), [("invalid_time".to_owned(), 1)]);
+        assert_eq!(report["runs"]["total"], 0);
+    }
+}

@@ -1,6 +1,8 @@
 //! The command line: exit codes, errors, formats.
 
-use crate::support::{analyze, analyze_stdin, fixture};
+use serde_json::json;
+
+use crate::support::{analyze, analyze_stdin, fixture, report};
 
 #[track_caller]
 fn refused(args: &[&str], hint: &str) {
@@ -50,9 +52,7 @@ fn wrong_usage_and_unreadable_input_exit_with_2() {
 
 #[test]
 fn names_of_other_versions_are_not_taken_for_files() {
-    for name in [
-        "compare", "gate", "placebo", "plan", "chrome", "explain", "trend",
-    ] {
+    for name in ["compare", "gate", "placebo", "plan", "explain", "trend"] {
         refused(
             &[name, "x"],
             &format!("`analyze {name}` is not in this version"),
@@ -186,6 +186,10 @@ fn help_of_every_subcommand_can_be_typed_as_it_stands() {
             &["check", "--help"],
             "Usage: analyze check [OPTIONS] --model",
         ),
+        (
+            &["chrome", "--help"],
+            "Usage: analyze chrome [OPTIONS] <FILES>",
+        ),
     ] {
         let help = analyze(args);
         assert_eq!(help.code, 0);
@@ -261,4 +265,29 @@ fn an_output_that_cannot_be_written_is_an_error_with_its_name() {
         ],
         "cannot write /nonexistent/report.json",
     );
+}
+
+#[test]
+fn a_file_with_several_names_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    std::fs::copy(fixture("coldpath/valid/curl-only.jsonl"), &path).unwrap();
+    std::fs::create_dir(folder.path().join("d")).unwrap();
+    let roundabout = folder.path().join("d/../a.jsonl");
+    let link = folder.path().join("link.jsonl");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let report = report([path, roundabout, link]);
+    assert_eq!(report["input"]["files"], 1);
+    assert_eq!(report["input"]["problems"], json!([]));
+}
+
+#[test]
+fn json_holds_no_invisible_character_and_says_the_same() {
+    let line = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"a\udb40\udc41b","startTimeUnixNano":"1","endTimeUnixNano":"5"},{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203332","parentSpanId":"b7ad6b7169203331","name":"c\u00add","startTimeUnixNano":"2","endTimeUnixNano":"3"}]}]}]}"#;
+    let args = ["-", "--model", "generic", "--format", "json"];
+    let answer = analyze_stdin(args, line.as_bytes());
+    let hidden = |char: char| char == '\u{ad}' || char == '\u{e0041}';
+    assert!(!answer.stdout.contains(hidden), "{}", answer.stdout);
+    let stage = &answer.json()["windows"][0]["stages"][0]["name"];
+    assert_eq!(stage, "c\u{ad}d");
 }

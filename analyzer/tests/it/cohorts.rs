@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{analyze, fixture, named, report};
+use crate::support::{analyze, analyze_stdin, fixture, named, report};
 
 fn cohorts() -> Value {
     report([fixture("coldpath/valid/cohorts.jsonl")])
@@ -186,4 +186,64 @@ fn cohorts_stand_beside_each_other_and_nothing_is_pooled_in_the_tables() {
         ]
     );
     assert!(!answer.stdout.contains("(n = 15)"), "{}", answer.stdout);
+}
+
+/// A run of one cohort and pair, of which the client saw a session of so many µs.
+fn run(cohort: usize, pair: usize, micros: u64) -> String {
+    let trace = cohort * 100 + pair + 1;
+    let start = 1_780_000_000_000_000_001 + trace as u64 * 1_000_000_000;
+    let name = if cohort == 0 {
+        String::new()
+    } else {
+        format!("arm {cohort}")
+    };
+    let span = |id: u32, rest: &str, end: u64| {
+        format!(
+            r#"{{"traceId":"{trace:032x}","spanId":"{id:016x}",{rest},"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}"}}"#
+        )
+    };
+    let attributes = format!(
+        r#"[{{"key":"coldpath.run.cohort","value":{{"stringValue":"{name}"}}}},{{"key":"coldpath.run.pair.index","value":{{"intValue":"{pair}"}}}}]"#
+    );
+    let run = span(
+        1,
+        &format!(r#""name":"run","attributes":{attributes}"#),
+        start + 900_000_000,
+    );
+    let session = r#""name":"client.session","parentSpanId":"0000000000000001""#;
+    let session = span(2, session, start + micros * 1_000);
+    format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{run},{session}]}}]}}]}}"#)
+}
+
+#[test]
+fn of_more_than_eight_cohorts_each_is_compared_with_the_first_alone() {
+    for (cohorts, compared) in [(8, 28), (9, 8)] {
+        let lines: Vec<String> = (0..cohorts)
+            .flat_map(|cohort| (0..3).map(move |pair| run(cohort, pair, 500 + pair as u64)))
+            .collect();
+        let answer = analyze_stdin(["-", "--format", "json"], lines.join("\n").as_bytes());
+        let report = answer.json();
+        assert_eq!(report["cohorts"].as_array().unwrap().len(), cohorts);
+        let all = report["comparisons"].as_array().unwrap();
+        let sessions: Vec<_> = all
+            .iter()
+            .filter(|one| one["metric"] == "session_cold")
+            .collect();
+        assert_eq!(sessions.len(), compared);
+        let with_first = sessions.iter().filter(|one| one["control"] == "");
+        assert_eq!(with_first.count(), cohorts - 1);
+    }
+}
+
+#[test]
+fn runs_without_a_cohort_among_others_are_called_so() {
+    let lines: Vec<String> = (0..2)
+        .flat_map(|cohort| (0..3).map(move |pair| run(cohort, pair, 500)))
+        .collect();
+    for format in ["table", "markdown"] {
+        let answer = analyze_stdin(["-", "--format", format], lines.join("\n").as_bytes());
+        let text = answer.stdout;
+        assert!(text.contains("Cohort (no cohort) (n = 3)"), "{text}");
+        assert!(text.contains("2 cohorts ((no cohort), arm 1)"), "{text}");
+    }
 }

@@ -171,7 +171,7 @@ fn three_runs_have_no_variance_shares_and_no_correlations() {
         Value::Null
     );
     let few = finding(&report, "few_runs");
-    assert_eq!(few["values"], json!({"n": 3, "needs": 59}));
+    assert_eq!(few["values"], json!({"n": 3, "needs": 59, "complete": 3}));
     let text = few["text"].as_str().unwrap();
     assert!(
         text.starts_with(
@@ -198,7 +198,7 @@ fn three_runs_have_no_variance_shares_and_no_correlations() {
 fn runs_that_no_client_measured_are_few_as_well() {
     let report = report([fixture("coldpath/valid/curl-only.jsonl")]);
     let values = &finding(&report, "few_runs")["values"];
-    assert_eq!(values, &json!({"n": 1, "needs": 59}));
+    assert_eq!(values, &json!({"n": 1, "needs": 59, "complete": 1}));
 }
 
 #[test]

@@ -9,6 +9,8 @@
 mod support;
 
 mod bad_input;
+mod chrome;
+mod chrome_rules;
 mod cli;
 mod cohorts;
 mod coldpath;
@@ -16,10 +18,12 @@ mod expected_findings;
 mod findings;
 mod formats;
 mod fuzz_corpus;
+mod html;
 mod injection;
 mod known_bad;
 mod many_stages;
 mod order;
+mod output;
 mod partition;
 mod planted;
 mod qwen_cold;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{fixture, named, report};
+use crate::support::{analyze, fixture, named, report};
 
 fn scenario(name: &str) -> Value {
     report([fixture("qwen-serve-0.24.4/scenarios").join(name)])
@@ -182,6 +182,39 @@ fn a_gap_before_the_span_is_found_with_its_run() {
     assert!(text.contains("before it"), "{text}");
 }
 
+/// What is said of one version is said of its six runs, never of all twelve.
+#[test]
+fn each_version_has_findings_of_its_own() {
+    let report = versions();
+    let found = report["findings"].as_array().unwrap();
+    let of = |code: &str, key: &str| -> Vec<Value> {
+        let mine = found.iter().filter(|finding| finding["code"] == code);
+        let values =
+            mine.map(|finding| json!([finding["values"]["cohort"], finding["values"][key]]));
+        values.collect()
+    };
+    let (old, new) = ("abbusy-control-0.21.2", "abbusy-candidate-0.24.4");
+    assert_eq!(
+        of("shared_deadline", "runs"),
+        [json!([old, 6]), json!([new, 6])]
+    );
+    assert_eq!(of("client_gap", "of"), [json!([new, 6])]);
+    assert_eq!(
+        of("request_outlives_client", "runs"),
+        [json!([old, 2]), json!([new, 1])]
+    );
+    // The clock is the same everywhere, which is said once.
+    assert_eq!(of("clock_quantum", "quantum_ms"), [json!([null, 1.0])]);
+    for finding in found {
+        let text = finding["text"].as_str().unwrap();
+        let cohort = finding["values"]["cohort"].as_str();
+        assert!(
+            cohort.is_none_or(|cohort| text.starts_with(&format!("{cohort}: "))),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn the_joined_runtime_path_is_shown_with_its_run() {
     let report = versions();
@@ -218,4 +251,15 @@ fn pressure_is_not_called_the_cause_of_the_slower_version() {
             &json!("abbusy-candidate-0.24.4")
         ]
     );
+}
+
+/// The agent's process made one span, the daemon's many: both stamp milliseconds.
+#[test]
+fn a_process_of_one_span_is_printed_with_its_clock() {
+    let path = fixture("qwen-serve-0.24.4/scenarios/default-single-01/telemetry.json.gz");
+    let text = analyze([path]).stdout;
+    let start = text.find("Session start in the agent").unwrap();
+    let section = text[start..].split("\n\n").next().unwrap();
+    assert!(section.contains("135 ms"), "{section}");
+    assert!(!section.contains("µs"), "{section}");
 }

@@ -16,6 +16,9 @@ Usage: coldpath-agent [OPTIONS]
 Options:
       --trace-dir DIR  Write OTLP JSON lines and session profiles into DIR
                        [environment: COLDPATH_TRACE_DIR]
+      --chrome FILE    Show session starts live in a Chrome trace: FILE with
+                       .agent-PID before its extension; needs a trace directory
+                       [environment: COLDPATH_CHROME]
   -h, --help           Print help
   -V, --version        Print version
 
@@ -47,6 +50,8 @@ pub(crate) enum Command {
 pub(crate) struct Arguments {
     /// `--trace-dir`: goes before the environment.
     pub(crate) trace_dir: Option<PathBuf>,
+    /// `--chrome`: goes before the environment.
+    pub(crate) chrome: Option<PathBuf>,
 }
 
 impl Command {
@@ -70,13 +75,17 @@ impl Command {
                         env!("CARGO_PKG_VERSION")
                     )));
                 }
-                Some("--trace-dir") => {
+                Some(option @ ("--trace-dir" | "--chrome")) => {
+                    let (place, what) = match option {
+                        "--chrome" => (&mut parsed.chrome, "file"),
+                        _ => (&mut parsed.trace_dir, "directory"),
+                    };
                     let value = value.map(OsStr::to_owned).or_else(|| rest.next());
-                    let dir = value
-                        .filter(|dir| !dir.is_empty())
-                        .ok_or_else(|| refuse("`--trace-dir` needs a directory"))?;
-                    if parsed.trace_dir.replace(PathBuf::from(dir)).is_some() {
-                        return Err(refuse("`--trace-dir` is given twice"));
+                    let value = value
+                        .filter(|value| !value.is_empty())
+                        .ok_or_else(|| refuse(&format!("`{option}` needs a {what}")))?;
+                    if place.replace(PathBuf::from(value)).is_some() {
+                        return Err(refuse(&format!("`{option}` is given twice")));
                     }
                 }
                 _ => {
@@ -118,7 +127,10 @@ mod tests {
     #[track_caller]
     fn check_dir(arguments: &[&str], dir: Option<&str>) {
         let trace_dir = dir.map(PathBuf::from);
-        let expected = Command::Run(Arguments { trace_dir });
+        let expected = Command::Run(Arguments {
+            trace_dir,
+            chrome: None,
+        });
         assert_eq!(parse(arguments), Ok(expected));
     }
 
@@ -136,6 +148,11 @@ mod tests {
             (&["--trace-dir"][..], "needs a directory"),
             (&["--trace-dir="], "needs a directory"),
             (&["--trace-dir=a", "--trace-dir=b"], "given twice"),
+            (&["--chrome"], "`--chrome` needs a file"),
+            (
+                &["--chrome=a", "--chrome", "b"],
+                "`--chrome` is given twice",
+            ),
             (&["--acp"], "unknown argument `--acp`"),
             (&["--help=yes"], "unknown argument `--help=yes`"),
             (&["x"], "unknown argument `x`"),
@@ -154,6 +171,8 @@ mod tests {
         };
         for option in [
             "--trace-dir DIR",
+            "--chrome FILE",
+            "COLDPATH_CHROME",
             "--help",
             "--version",
             "COLDPATH_TRACE_DIR",

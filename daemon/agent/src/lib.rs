@@ -58,8 +58,11 @@ pub fn main_impl(main: MonoNanos) -> ExitCode {
     }
     let mut diagnostics = Diagnostics::new(std::io::stderr());
     let code = match Command::parse(std::env::args_os().skip(1)) {
-        Ok(Command::Run(Arguments { trace_dir })) => {
+        Ok(Command::Run(Arguments { trace_dir, chrome })) => {
             startup.mark("arguments", &clock);
+            if let Some(file) = chrome {
+                setup.set_chrome(file);
+            }
             if let Some(dir) = trace_dir {
                 setup.set_dir(dir);
                 if sched.is_none() {

@@ -8,6 +8,7 @@ use crate::diagnostics::Diagnostics;
 use crate::startup::Startup;
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::collector::Endpoint;
+use coldpath_trace_format::emit::live::{LiveConfig, LiveView, agent_path};
 use coldpath_trace_format::emit::profile_file::ProfileFile;
 use coldpath_trace_format::emit::{
     Anchor, MonoNanos, ProcessStart, SpanContext, SpawnEnv, SpawnStamp, Telemetry, TelemetryConfig,
@@ -90,6 +91,8 @@ pub(crate) fn dir_from_env() -> Option<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct TraceSetup {
     dir: Option<PathBuf>,
+    /// File of the live view, where the command line names one.
+    chrome: Option<PathBuf>,
     spawn: SpawnEnv,
 }
 
@@ -99,6 +102,7 @@ impl TraceSetup {
     pub(crate) fn from_env(dir: Option<PathBuf>, main: MonoNanos) -> Self {
         Self {
             dir,
+            chrome: None,
             spawn: SpawnStamp::from_env(main),
         }
     }
@@ -106,6 +110,11 @@ impl TraceSetup {
     /// Traces into `dir`, whatever the environment says.
     pub(crate) fn set_dir(&mut self, dir: PathBuf) {
         self.dir = Some(dir);
+    }
+
+    /// Shows it live beside `file`, whatever the environment says.
+    pub(crate) fn set_chrome(&mut self, file: PathBuf) {
+        self.chrome = Some(file);
     }
 
     /// Whether a trace is wanted.
@@ -126,12 +135,17 @@ impl TraceSetup {
     ///
     /// # Errors
     /// The directory cannot be written or the writer not started.
-    pub(crate) fn open(&self, handed: Handed) -> Result<Trace, TelemetryError> {
+    pub(crate) fn open(
+        &self,
+        handed: Handed,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Trace, TelemetryError> {
         let dir = self.dir.clone().unwrap_or_default();
         let from_env = Handed::from_env();
         let stamp_rejected = matches!(self.spawn, SpawnEnv::Rejected(_));
         let anchor = self.stamp().map_or_else(Anchor::take, |stamp| stamp.anchor);
-        let telemetry = Telemetry::open(&TelemetryConfig {
+        let live = live_view(self.chrome.clone(), anchor, diagnostics);
+        let config = TelemetryConfig {
             service: SERVICE,
             version: env!("CARGO_PKG_VERSION"),
             instance_id: uuid::random(),
@@ -146,7 +160,8 @@ impl TraceSetup {
                 .ok()
                 .and_then(|text| Endpoint::parse(&text).ok()),
             rejected_contexts: handed.rejected() + from_env.rejected() + u32::from(stamp_rejected),
-        })?;
+        };
+        let telemetry = Telemetry::open_with_view(&config, live)?;
         let now = anchor.wall_at(MonoNanos::now());
         Ok(Trace {
             telemetry,
@@ -154,6 +169,29 @@ impl TraceSetup {
             parent: handed.into_context().or_else(|| from_env.into_context()),
         })
     }
+}
+
+/// Begins the live view beside `file`, else beside the one that the environment
+/// names, where it can be written.
+fn live_view(
+    file: Option<PathBuf>,
+    anchor: Anchor,
+    diagnostics: &mut Diagnostics,
+) -> Option<LiveView> {
+    let in_env = || std::env::var_os(env::CHROME).filter(|file| !file.is_empty());
+    let file = file.or_else(|| in_env().map(PathBuf::from))?;
+    let path = agent_path(&file, std::process::id());
+    let view = LiveView::open(&LiveConfig {
+        path: &path,
+        service: SERVICE,
+        anchor,
+        precedes: "agent.startup and its phases, and a session that began before this",
+    });
+    view.inspect_err(|error| {
+        let path = path.display();
+        diagnostics.warn(&format!("cannot write the live view to {path}: {error}"));
+    })
+    .ok()
 }
 
 /// An open trace.
@@ -215,7 +253,7 @@ impl Tracing {
         diagnostics: &mut Diagnostics,
     ) -> Option<&mut Trace> {
         if let Self::Pending(setup, handed) = self {
-            *self = match setup.open(handed.clone()) {
+            *self = match setup.open(handed.clone(), diagnostics) {
                 Ok(trace) => {
                     startup.emit(&trace.telemetry, trace.parent.as_ref(), failure);
                     Self::Open(trace)
@@ -234,10 +272,15 @@ impl Tracing {
 
     /// Writes what is queued and the last line. Bounded.
     pub(crate) fn close(&self, diagnostics: &mut Diagnostics) {
-        if let Self::Open(trace) = self
-            && !trace.telemetry.close().final_line
-        {
+        let Self::Open(trace) = self else {
+            return;
+        };
+        let closed = trace.telemetry.close();
+        if !closed.final_line {
             diagnostics.warn("the trace's last line could not be written in time");
+        }
+        if let Some(problem) = closed.live.and_then(|live| live.problem()) {
+            diagnostics.warn(problem);
         }
     }
 }

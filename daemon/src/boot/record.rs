@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::contract::StartupFacts;
 use crate::http::Head;
 use coldpath_trace_format::emit::collector::Endpoint;
+use coldpath_trace_format::emit::live::{LiveConfig, LiveView};
 use coldpath_trace_format::emit::{
     Anchor, MonoNanos, ProcessStart, SpanContext, SpawnEnv, SpawnStamp, Telemetry, TelemetryConfig,
     WallNanos, remote_context, uuid,
@@ -158,6 +159,8 @@ pub(crate) struct BootRecord {
 struct TraceRecord {
     dir: PathBuf,
     collector: Option<Endpoint>,
+    /// File of the live view.
+    chrome: Option<PathBuf>,
     spawn: SpawnEnv,
     parent: Option<SpanContext>,
     rejected: u32,
@@ -174,7 +177,7 @@ impl BootRecord {
             trace: config
                 .trace_dir
                 .clone()
-                .map(|dir| TraceRecord::read(dir, config.otlp_endpoint.clone(), main)),
+                .map(|dir| TraceRecord::read(dir, config, main)),
             anchor: OnceLock::new(),
         }
     }
@@ -230,13 +233,30 @@ impl BootRecord {
             rejected_contexts: trace.rejected,
             collector: trace.collector.clone(),
         };
-        match Telemetry::open(&config) {
+        match Telemetry::open_with_view(&config, self.live_view(trace)) {
             Ok(telemetry) => self.tell(telemetry, trace.parent.as_ref()),
             Err(error) => {
                 crate::log::warn(&format!("{error}; going on without traces"));
                 BootTold::default()
             }
         }
+    }
+
+    /// Begins the live view, where one is wanted and can be written.
+    fn live_view(&self, trace: &TraceRecord) -> Option<LiveView> {
+        let path = trace.chrome.as_deref()?;
+        let config = LiveConfig {
+            path,
+            service: "coldpathd",
+            anchor: self.anchor(),
+            precedes: "daemon.boot and its children, health.first, runtime.start, runtime.telemetry, requests that came before this",
+        };
+        LiveView::open(&config)
+            .inspect_err(|error| {
+                let path = path.display();
+                crate::log::warn(&format!("cannot write the live view to {path}: {error}"));
+            })
+            .ok()
     }
 
     /// Tells the boot as spans with their true times.
@@ -264,7 +284,7 @@ impl BootRecord {
 }
 
 impl TraceRecord {
-    fn read(dir: PathBuf, collector: Option<Endpoint>, main: MonoNanos) -> Self {
+    fn read(dir: PathBuf, config: &Config, main: MonoNanos) -> Self {
         let spawn = SpawnStamp::from_env(main);
         let mut rejected = 0;
         if let SpawnEnv::Rejected(reason) = spawn {
@@ -285,7 +305,8 @@ impl TraceRecord {
         }
         Self {
             dir,
-            collector,
+            collector: config.otlp_endpoint.clone(),
+            chrome: config.chrome.clone(),
             spawn,
             parent: parent.ok().flatten(),
             rejected,

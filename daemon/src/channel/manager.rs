@@ -363,6 +363,15 @@ impl Channels {
                     .filter(|_| traced)
                     .map(|endpoint| endpoint.to_string().into()),
             ),
+            (
+                vars::CHROME,
+                config
+                    .chrome
+                    .as_ref()
+                    .filter(|_| traced)
+                    .and_then(|file| std::path::absolute(file).ok())
+                    .map(OsString::from),
+            ),
             (vars::SPAWN, traced.then(|| stamp.to_string().into())),
         ]
     }

@@ -266,7 +266,9 @@ impl Building {
         // Tasks that are left end with their spans, before the trace is closed.
         drop(local);
         drop(tokio);
-        telemetry.close();
+        if let Some(problem) = telemetry.close().live.and_then(|live| live.problem()) {
+            crate::log::warn(problem);
+        }
         code
     }
 

@@ -35,6 +35,8 @@ pub mod env {
     pub const TRACE_DIR: &str = "COLDPATH_TRACE_DIR";
     /// Collector that gets the same spans: `http://HOST:PORT`.
     pub const OTLP_ENDPOINT: &str = "COLDPATH_OTLP_ENDPOINT";
+    /// File of the daemon's live view; an agent writes beside it.
+    pub const CHROME: &str = "COLDPATH_CHROME";
     /// Random token of one experiment run; passed on, so that leftovers can be found.
     pub const RUN_TOKEN: &str = "COLDPATH_RUN_TOKEN";
     /// Channel id of the agent that a process belongs to; inherited by what it starts,

@@ -18,6 +18,10 @@ pub const PROFILE_SUM_TOLERANCE_MS: f64 = 0.01;
 
 /// Bytes of a trace file before it rotates.
 pub const TRACE_FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes at which the live view of a process ends: what viewers still open.
+pub const CHROME_FILE_MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// Longest wait for the live view's end: its writer joins, and a disk may be dead.
+pub const CHROME_CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 /// Trace files kept by one process.
 pub const TRACE_FILES_KEPT: u32 = 8;
 /// Spans that wait for the writer. A cold start makes about 30; the rest is for bursts.

@@ -317,14 +317,18 @@ fn hex(bytes: &[u8]) -> String {
 impl Image<'_> {
     /// The loaded section that holds `address`.
     pub(crate) fn section_at(&self, address: u64) -> Option<&Section<'_>> {
+        self.section_index(address)
+            .map(|index| &self.sections[index])
+    }
+
+    /// Its index.
+    pub(crate) fn section_index(&self, address: u64) -> Option<usize> {
         let after = self
             .sections
             .partition_point(|section| section.address <= address);
-        self.sections[..after]
-            .iter()
+        (after.saturating_sub(OVERLAP_MAX)..after)
             .rev()
-            .take(OVERLAP_MAX)
-            .find(|section| section.contains(address))
+            .find(|index| self.sections[*index].contains(address))
     }
 
     /// Bytes of code.

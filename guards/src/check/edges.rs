@@ -7,47 +7,109 @@ use crate::layer::Layer;
 use crate::policy::{Date, Lazy, LazyEdge, StartPath};
 use crate::reachable::{Cut, Graph, Labels, Node};
 
-/// Pairs of functions that a lazy edge allows; what cannot be cut is a finding.
+/// What the lazy edges of a path allow.
+pub(super) struct Allowed {
+    /// What the edges cut that are in the program.
+    pub(super) cut: Cut,
+    /// What could be cut besides, if edges whose ends are missing were whole; none when
+    /// every edge has its ends. What is found without all of it is found for certain.
+    pub(super) most: Most,
+}
+
+/// The most that edges with a missing end could excuse.
+pub(super) enum Most {
+    /// No edge misses an end.
+    Nothing,
+    /// With one end known, everything behind or before it.
+    Some { edges: Vec<String>, cut: Cut },
+    /// An edge has neither end: it could excuse anything.
+    Anything { edges: Vec<String> },
+}
+
+/// Finds the edges of a policy in the program; what cannot be cut is a finding.
 pub(super) fn cut_edges(
     path: &StartPath,
     graph: &Graph,
     labels: &Labels<'_>,
     found: &mut Vec<Finding>,
-) -> Cut {
-    let mut cut = Cut::new();
+) -> Allowed {
+    let mut cut = Cut::default();
+    let mut broken = Broken::default();
     for edge in &path.lazy {
         let Lazy::Call { from, to } = &edge.what else {
             continue;
         };
         let (sources, targets) = (labels.find_sources(graph, from), labels.find(graph, to));
-        let missing: Vec<&str> = [(from, &sources), (to, &targets)]
+        let ends = [(from, &sources), (to, &targets)];
+        let missing: Vec<&str> = ends
             .iter()
             .filter(|(_, list)| list.is_empty())
             .map(|(name, _)| name.as_str())
             .collect();
         if !missing.is_empty() {
             found.push(endpoint_missing(edge, &missing));
+            broken.add(edge, sources, targets);
             continue;
         }
-        let mut targets_of = Vec::new();
-        let before = cut.len();
-        for source in sources {
-            targets_of.clear();
-            for reference in &graph.references.of[source] {
-                graph.targets(*reference, &mut targets_of);
-            }
-            cut.extend(
-                targets
-                    .iter()
-                    .filter(|target| targets_of.contains(&Node::Function(**target)))
-                    .map(|target| (source, *target)),
-            );
-        }
-        if cut.len() == before {
+        let pairs = pairs_between(graph, &sources, &targets);
+        if pairs.is_empty() {
             found.push(edge_unmatched(edge));
         }
+        cut.edges.extend(pairs);
     }
-    cut
+    Allowed {
+        most: broken.most(&cut),
+        cut,
+    }
+}
+
+/// Edges of which an end is missing.
+#[derive(Default)]
+struct Broken {
+    edges: Vec<String>,
+    has_neither: bool,
+    sources: Vec<usize>,
+    targets: Vec<usize>,
+}
+
+impl Broken {
+    fn add(&mut self, edge: &LazyEdge, sources: Vec<usize>, targets: Vec<usize>) {
+        self.edges.push(edge.label());
+        self.has_neither |= sources.is_empty() && targets.is_empty();
+        self.sources.extend(sources);
+        self.targets.extend(targets);
+    }
+
+    fn most(self, cut: &Cut) -> Most {
+        let edges = self.edges;
+        if edges.is_empty() {
+            return Most::Nothing;
+        }
+        if self.has_neither {
+            return Most::Anything { edges };
+        }
+        let mut cut = cut.clone();
+        cut.sources.extend(self.sources);
+        cut.targets.extend(self.targets);
+        Most::Some { edges, cut }
+    }
+}
+
+/// Steps from one of `sources` to one of `targets` that the program has.
+fn pairs_between(graph: &Graph, sources: &[usize], targets: &[usize]) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    let mut nodes = Vec::new();
+    for source in sources {
+        nodes.clear();
+        for reference in &graph.references.of[*source] {
+            graph.targets(*reference, &mut nodes);
+        }
+        let taken = targets
+            .iter()
+            .filter(|target| nodes.contains(&Node::Function(**target)));
+        pairs.extend(taken.map(|target| (*source, *target)));
+    }
+    pairs
 }
 
 fn endpoint_missing(edge: &LazyEdge, missing: &[&str]) -> Finding {
@@ -66,12 +128,15 @@ fn endpoint_missing(edge: &LazyEdge, missing: &[&str]) -> Finding {
 }
 
 fn edge_unmatched(edge: &LazyEdge) -> Finding {
-    Finding::new(
-        Code::LazyUnmatched,
-        edge.label(),
-        "remove the edge, or name the function that contains the call",
-    )
-    .with_evidence(vec![format!("its reason was: {}", edge.reason)])
+    let hint = match &edge.what {
+        Lazy::Call { .. } => "remove the edge, or name the function that contains the call",
+        Lazy::Dlopen { .. } => {
+            "remove the edge, or name the library as the program gives it to dlopen"
+        }
+        Lazy::Exec { .. } => "remove the edge, or name the other program as this one starts it",
+    };
+    Finding::new(Code::LazyUnmatched, edge.label(), hint)
+        .with_evidence(vec![format!("its reason was: {}", edge.reason)])
 }
 
 /// Edges past their date, and libraries that are needed at start although the policy

@@ -84,7 +84,7 @@ pub(super) fn inconclusive(layer: Layer, rule: &DenyRule, reason: &str) -> Findi
     Finding::new(
         Code::LayerInconclusive,
         rule.label(),
-        "judge the unstripped program of the same build (`guard build` keeps it), or lower the level",
+        "remove what the evidence names: judge a build with symbols (`guard build` keeps one), give each lazy edge its ends, or lower the level",
     )
     .at(layer)
     .of_rule(rule.label())

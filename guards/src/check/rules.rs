@@ -3,7 +3,7 @@
 //! Layers outside of the level state facts; the level's own layer decides. Code in
 //! the binary that the certain closure does not explain is a violation at any level.
 
-use super::edges::{cut_edges, stale_edges};
+use super::edges::{Most, cut_edges, stale_edges};
 use super::findings;
 use super::{Inspection, LayerReport, PathReport};
 use crate::binary::Link;
@@ -241,24 +241,49 @@ fn reachable_layer(
         return;
     };
     let labels = labels(&graph, &seen.image, &seen.presence);
-    let cut = cut_edges(path, &graph, &labels, &mut report.findings);
+    let allowed = cut_edges(path, &graph, &labels, &mut report.findings);
     let roots = roots_of(path, seen, &graph, &labels, &mut report.findings);
-    let reached = walk(&graph, &roots, &cut);
+    let reached = walk(&graph, &roots, &allowed.cut);
+    let certain = match &allowed.most {
+        Most::Some { cut, .. } => Some(walk(&graph, &roots, cut)),
+        Most::Nothing | Most::Anything { .. } => None,
+    };
     if !path.roots.is_empty() && !roots.is_empty() {
-        report.findings.push(interior_root(path, &reached));
+        report.findings.push(interior_root(path, &graph, &reached));
     }
     let rules = judged(path, |rule| {
         if roots.is_empty() {
             return Judgement::inconclusive("there is no root to start from");
         }
-        judge_reachable(&graph, &reached, &labels, context, rule)
+        let judge = |walk: &Walk| judge_reachable(&graph, walk, &labels, context, rule);
+        let said = judge(&reached);
+        if said.answer == Answer::Found {
+            without_broken_edges(said, &allowed.most, certain.as_ref().map(judge))
+        } else {
+            said
+        }
     });
     report.findings.extend(unmatched_symbols(path, &labels));
     report.layers.push(LayerReport {
         layer: Layer::Reachable,
-        saw: what_was_seen(seen, &graph, &reached, cut.len()),
+        saw: what_was_seen(seen, &graph, &reached, allowed.cut.edges.len()),
         rules,
     });
+}
+
+/// What stays of something found, when edges with a missing end may have excused it:
+/// `certain` is what was found with all that they could excuse cut.
+fn without_broken_edges(found: Judgement, most: &Most, certain: Option<Judgement>) -> Judgement {
+    let (Most::Some { edges, .. } | Most::Anything { edges }) = most else {
+        return found;
+    };
+    match certain {
+        Some(certain) if certain.answer == Answer::Found => certain,
+        _ => Judgement::inconclusive(format!(
+            "it is reached, perhaps only by what the policy allows: an end is missing of {}",
+            edges.join(", ")
+        )),
+    }
 }
 
 fn what_was_seen(seen: &Inspection<'_>, graph: &Graph, reached: &Walk, cut: usize) -> Vec<String> {
@@ -317,17 +342,24 @@ fn root_missing(name: &str) -> Finding {
     .at(Layer::Reachable)
 }
 
-fn interior_root(path: &StartPath, reached: &Walk) -> Finding {
+fn interior_root(path: &StartPath, graph: &Graph, reached: &Walk) -> Finding {
+    let evidence = match graph.source {
+        Source::Decoded => format!(
+            "{} indirect calls in what was reached may lead to objects made elsewhere",
+            reached.indirect
+        ),
+        Source::Relocations => {
+            "relocations do not show indirect calls, which may lead to objects made elsewhere"
+                .to_owned()
+        }
+    };
     Finding::new(
         Code::InteriorRoot,
         path.roots.join(", "),
         "leave `roots` out to start at the entry, with the lazy edges named",
     )
     .at(Layer::Reachable)
-    .with_evidence(vec![format!(
-        "{} indirect calls in what was reached may lead to objects made elsewhere",
-        reached.indirect
-    )])
+    .with_evidence(vec![evidence])
 }
 
 fn unmatched(rule: &DenyRule, evidence: &str) -> Finding {

@@ -6,7 +6,7 @@
 use super::record::{FileRecord, Record, SCHEMA, sha256_of};
 use crate::binary;
 use crate::linked;
-use crate::packages::{Built, PackagesError, read_stream};
+use crate::packages::{Built, PackagesError, check_names, read_metadata, read_stream};
 use crate::policy::{DefaultFeatures, Program};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,11 @@ pub(crate) fn build(
         .to_owned();
     let target = program.target.clone().unwrap_or_else(|| host.clone());
     let metadata = output("cargo metadata", &mut metadata_command(options))?;
+    // Cargo's own sentences do not know of the policy.
+    check_names(
+        &read_metadata(&String::from_utf8_lossy(&metadata))?,
+        program,
+    )?;
     let lock = lock_digest(&metadata);
     let unstripped = folder.join(format!("{}.unstripped", program.bin));
     let mut stream = link(program, folder, options, &target, Strip::AsProfile)?;

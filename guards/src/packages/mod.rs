@@ -14,7 +14,7 @@ mod simulate;
 pub(crate) use artifacts::{Built, Difference, compare, read_stream};
 pub(crate) use judge::{Routes, judge, matching_known};
 pub(crate) use routes::{all_routes, shortest_route};
-pub(crate) use simulate::{Workspace, read_metadata, simulate};
+pub(crate) use simulate::{Workspace, check_names, read_metadata, simulate};
 
 use semver::Version;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,11 +100,17 @@ pub(crate) struct Closure {
 pub(crate) enum PackagesError {
     #[error("cannot read cargo's metadata: {message}")]
     Metadata { message: String },
-    #[error("package `{name}` is not a member of the workspace at {root}")]
+    #[error(
+        "package `{name}` is not a member of the workspace at {root}\nhint: correct `package` or `together-with` in the policy, or name another workspace with `guard build --manifest-path FILE`"
+    )]
     UnknownPackage { name: String, root: String },
-    #[error("package `{package}` has no program `{bin}`")]
+    #[error(
+        "package `{package}` has no program `{bin}`\nhint: correct `bin` in the policy; without it, it is the package's name"
+    )]
     UnknownProgram { package: String, bin: String },
-    #[error("package `{package}` has no feature `{feature}`")]
+    #[error(
+        "package `{package}` has no feature `{feature}`\nhint: correct `features` in the policy"
+    )]
     UnknownFeature { package: String, feature: String },
     #[error("target `{target}` is not known: {message}")]
     UnknownTarget { target: String, message: String },

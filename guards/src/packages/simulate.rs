@@ -77,6 +77,18 @@ fn describe(package: &PackageMetadata<'_>) -> Package {
     }
 }
 
+/// Whether the workspace has what `program` names: packages, the program, features.
+///
+/// # Errors
+/// What it does not have.
+pub(crate) fn check_names(workspace: &Workspace, program: &Program) -> Result<(), PackagesError> {
+    check_program(&member(workspace, &program.package)?, program)?;
+    for name in &program.together_with {
+        member(workspace, name)?;
+    }
+    Ok(())
+}
+
 /// The closure of `program` built for `target` by a host `host`.
 ///
 /// # Errors

@@ -55,6 +55,13 @@ fn start_path(entry: PathEntry) -> Result<StartPath, String> {
     if entry.name.is_empty() || entry.package.is_empty() {
         return Err("`name` and `package` must not be empty".to_owned());
     }
+    let programs = [Some(&entry.package), entry.bin.as_ref()];
+    if let Some(name) = programs.into_iter().flatten().find(|n| !names_program(n)) {
+        return Err(format!("`{name}` is not a name of a package or program"));
+    }
+    if entry.roots.iter().any(String::is_empty) {
+        return Err("a root is empty; leave `roots` out to start at the entry".to_owned());
+    }
     if entry.deny.is_empty() {
         return Err("`deny` is empty, so the path guards nothing".to_owned());
     }
@@ -68,6 +75,8 @@ fn start_path(entry: PathEntry) -> Result<StartPath, String> {
         .iter()
         .map(lazy_edge)
         .collect::<Result<Vec<_>, _>>()?;
+    refuse_repeats("rule", deny.iter().map(DenyRule::label))?;
+    refuse_repeats("lazy edge", lazy.iter().map(LazyEdge::label))?;
     if entry.default_features == Some(false) && !entry.together_with.is_empty() {
         return Err(
             "`default-features = false` and `together-with` exclude each other: cargo would turn them off for all"
@@ -105,6 +114,21 @@ fn start_path(entry: PathEntry) -> Result<StartPath, String> {
         deny,
         lazy,
     })
+}
+
+/// Whether `name` can be a file's name below the folder of builds.
+fn names_program(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
+}
+
+fn refuse_repeats(what: &str, labels: impl Iterator<Item = String>) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for label in labels {
+        if let Some(label) = seen.replace(label) {
+            return Err(format!("{what} `{label}` is written twice"));
+        }
+    }
+    Ok(())
 }
 
 fn sorted(mut list: Vec<String>) -> Vec<String> {
@@ -157,6 +181,10 @@ fn deny_rule(entry: &DenyEntry, level: Layer) -> Result<DenyRule, String> {
 fn lazy_edge(entry: &LazyEntry) -> Result<LazyEdge, String> {
     if entry.reason.trim().is_empty() {
         return Err("a lazy edge needs a `reason`".to_owned());
+    }
+    let ends = [&entry.from, &entry.to, &entry.dlopen, &entry.exec];
+    if ends.into_iter().flatten().any(String::is_empty) {
+        return Err("an end of a lazy edge is empty".to_owned());
     }
     let what = match (&entry.from, &entry.to, &entry.dlopen, &entry.exec) {
         (Some(from), Some(to), None, None) => Lazy::Call {
@@ -255,6 +283,26 @@ mod tests {
             (
                 "level = 'reachable'\ndeny = [{ crate = 'a' }]\nlazy = [{ from = 'a', reason = 'r' }]",
                 "`from` and `to`",
+            ),
+            (
+                "level = 'packages'\nbin = '../a'\ndeny = [{ crate = 'a' }]",
+                "`../a` is not a name",
+            ),
+            (
+                "level = 'reachable'\nroots = ['']\ndeny = [{ crate = 'a' }]",
+                "a root is empty",
+            ),
+            (
+                "level = 'packages'\ndeny = [{ crate = 'a' }, { crate = 'a', reason = 'r' }]",
+                "rule `crate a` is written twice",
+            ),
+            (
+                "level = 'reachable'\ndeny = [{ crate = 'a' }]\nlazy = [{ exec = 'b', reason = 'r' }, { exec = 'b', reason = 's' }]",
+                "lazy edge `exec b` is written twice",
+            ),
+            (
+                "level = 'reachable'\ndeny = [{ crate = 'a' }]\nlazy = [{ dlopen = '', reason = 'r' }]",
+                "an end of a lazy edge is empty",
             ),
             (
                 "level = 'reachable'\ndeny = [{ crate = 'a' }]\nlazy = [{ exec = 'a', reason = 'r', expires = '2027-02-30' }]",

@@ -74,7 +74,10 @@ fn decode_function(image: &Image<'_>, start: u64, end: u64, list: &mut Vec<Refer
     let mut runs_off = false;
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        runs_off = instruction.flow_control() == FlowControl::Next;
+        runs_off = matches!(
+            instruction.flow_control(),
+            FlowControl::Next | FlowControl::ConditionalBranch
+        );
         match instruction.flow_control() {
             FlowControl::Call
             | FlowControl::UnconditionalBranch

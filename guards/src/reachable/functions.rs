@@ -23,6 +23,8 @@ pub(crate) struct Function {
     pub(crate) end: u64,
     /// Indices of the symbols that name it; several when equal code was folded.
     pub(crate) symbols: Vec<u32>,
+    /// Whether neither a symbol nor an unwind table says that it is one.
+    pub(crate) is_gap: bool,
 }
 
 impl Function {
@@ -118,6 +120,7 @@ fn cover(image: &Image<'_>, starts: BTreeMap<u64, Start>) -> Vec<Function> {
                 start: address,
                 end,
                 symbols: start.symbols,
+                is_gap: false,
             });
             at = end;
         }
@@ -140,6 +143,7 @@ fn push_gap(image: &Image<'_>, list: &mut Vec<Function>, from: u64, to: u64) {
             start: from,
             end: to,
             symbols: Vec::new(),
+            is_gap: true,
         });
     }
 }

@@ -5,6 +5,7 @@
 //! names nothing is cut: whoever takes any address in it may use all of it.
 
 use super::decode::{self, Reference, References, Use};
+use super::distances;
 use super::emitted;
 use super::functions::Functions;
 use crate::binary::{Image, Link, Pointer, SymbolKind};
@@ -39,7 +40,7 @@ pub(crate) enum Node {
 pub(crate) struct Graph {
     pub(crate) functions: Functions,
     pub(crate) references: References,
-    /// Pointers in data, sorted by place.
+    /// Pointers in data and entries of tables of distances, sorted by place.
     pub(crate) pointers: Vec<Pointer>,
     /// First addresses of the pieces of data, sorted.
     pub(crate) pieces: Vec<u64>,
@@ -56,9 +57,16 @@ pub(crate) fn build(image: &Image<'_>, pointers: &[Pointer], source: Source) -> 
         Source::Decoded => decode::decode(image, &functions),
         Source::Relocations => emitted::references(image, &functions)?,
     };
+    // Where distances lead nothing is cut: one that is none would take the end of a
+    // vtable off, and whole pieces only show more than there is.
+    let pieces = cut_data(image, pointers, &references);
+    let mut pointers = pointers.to_vec();
+    let distances = distances::entries(image, &pointers, &functions, &references);
+    pointers.extend(distances);
+    pointers.sort_unstable();
     Some(Graph {
-        pieces: cut_data(image, pointers, &references),
-        pointers: pointers.to_vec(),
+        pieces,
+        pointers,
         fixed: image.link == Link::Fixed,
         functions,
         references,
@@ -164,12 +172,17 @@ impl Graph {
     }
 
     /// A word that looks like an address inside of a function is a number or a jump
-    /// table of that function, so only its start counts.
+    /// table of that function, so only its start counts. Code that nothing names may be
+    /// several functions, so there each address does.
     fn lead_to_start(&self, address: u64, found: &mut Vec<Node>) {
-        if let Some(index) = self.functions.starting_at(address) {
-            found.push(Node::Function(index));
-        } else if self.functions.at(address).is_none() {
-            found.extend(self.piece_at(address).map(Node::Piece));
+        match self.functions.at(address) {
+            None => found.extend(self.piece_at(address).map(Node::Piece)),
+            Some(index) => {
+                let function = &self.functions.list[index];
+                if function.start == address || function.is_gap {
+                    found.push(Node::Function(index));
+                }
+            }
         }
     }
 

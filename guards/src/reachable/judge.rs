@@ -46,7 +46,13 @@ pub(crate) fn judge(
     if context.closure_excludes(rule) {
         return Judgement::absent();
     }
+    let has_locations = !context.presence.locations.is_empty();
     match (labels.has_names, &names, &rule.what) {
+        (true, Names::Decide(_), Denied::Crate { .. }) if !has_locations => {
+            Judgement::inconclusive(
+                "no name of what is reached mentions it, but the binary has no panic locations to confirm that",
+            )
+        }
         (true, Names::Decide(_), _) | (true, _, Denied::Symbol { .. }) => Judgement::absent(),
         (true, Names::Ambiguous(_), _) => Judgement::inconclusive(
             "versions inside and outside of the rule have one name, and no panic location tells them apart",

@@ -7,6 +7,7 @@
 //! libraries loaded while running, and code that is made while running.
 
 mod decode;
+mod distances;
 mod emitted;
 mod functions;
 mod graph;

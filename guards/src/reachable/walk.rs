@@ -4,8 +4,29 @@ use super::graph::{Graph, Node};
 use crate::binary::Image;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Edges that are not taken: pairs of functions by index.
-pub(crate) type Cut = BTreeSet<(usize, usize)>;
+/// What is not taken; functions by index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Single steps: from and to.
+    pub(crate) edges: BTreeSet<(usize, usize)>,
+    /// Functions that lead nowhere.
+    pub(crate) sources: BTreeSet<usize>,
+    /// Functions to which nothing leads.
+    pub(crate) targets: BTreeSet<usize>,
+}
+
+impl Cut {
+    fn holds(&self, from: Node, to: Node) -> bool {
+        let is_target = matches!(to, Node::Function(to) if self.targets.contains(&to));
+        match (from, to) {
+            (Node::Function(from), _) if self.sources.contains(&from) => true,
+            (Node::Function(from), Node::Function(to)) => {
+                is_target || self.edges.contains(&(from, to))
+            }
+            (Node::Piece(_), _) | (_, Node::Piece(_)) => is_target,
+        }
+    }
+}
 
 /// What a walk reached.
 pub(crate) struct Walk {
@@ -36,7 +57,7 @@ pub(crate) fn entry_roots(image: &Image<'_>, graph: &Graph) -> Vec<Node> {
     roots
 }
 
-/// Walks from `roots` without the edges of `cut`.
+/// Walks from `roots` without what is in `cut`.
 pub(crate) fn walk(graph: &Graph, roots: &[Node], cut: &Cut) -> Walk {
     let mut state = Walk {
         functions: vec![None; graph.functions.list.len()],
@@ -61,9 +82,7 @@ pub(crate) fn walk(graph: &Graph, roots: &[Node], cut: &Cut) -> Walk {
             Node::Piece(index) => graph.piece_targets(index, &mut found),
         }
         for next in &found {
-            if let (Node::Function(from), Node::Function(to)) = (node, *next)
-                && cut.contains(&(from, to))
-            {
+            if cut.holds(node, *next) {
                 continue;
             }
             let slot = state.slot(*next);

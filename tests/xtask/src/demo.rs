@@ -3,6 +3,7 @@
 use crate::cargo::{Build, build, program};
 use crate::steps::{self, Outcome, fresh_dir, quoted, root, say, target_dir};
 use crate::workspace;
+use std::path::Path;
 
 /// Programs that the demo runs.
 const PACKAGES: [&str; 4] = [
@@ -57,5 +58,43 @@ pub(crate) fn run(runs: u32) -> Outcome {
         ],
     )?;
     say("\n")?;
-    steps::run(analyze, &[traces.as_ref()])
+    steps::run(analyze, &[traces.as_ref()])?;
+    let page = demo.join("report.html");
+    write_page(analyze, &traces, &page)?;
+    say(&format!("\nThe same on one page: {}\n", page.display()))?;
+    let picture = demo.join("cold-start.trace.json");
+    draw(analyze, &traces, &picture)?;
+    say(&format!(
+        "One of them as a picture, for Perfetto, chrome://tracing or speedscope: {}\n",
+        picture.display()
+    ))
+}
+
+/// Writes the page of `input`.
+pub(crate) fn write_page(analyze: &Path, input: &Path, page: &Path) -> Outcome {
+    steps::run(
+        analyze,
+        &[
+            "--format".as_ref(),
+            "html".as_ref(),
+            "-o".as_ref(),
+            page.as_ref(),
+            input.as_ref(),
+        ],
+    )
+}
+
+/// Draws the median run of `input` for a trace viewer.
+pub(crate) fn draw(analyze: &Path, input: &Path, picture: &Path) -> Outcome {
+    steps::run(
+        analyze,
+        &[
+            "chrome".as_ref(),
+            input.as_ref(),
+            "--run".as_ref(),
+            "p50".as_ref(),
+            "-o".as_ref(),
+            picture.as_ref(),
+        ],
+    )
 }

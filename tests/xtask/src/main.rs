@@ -7,6 +7,8 @@
 mod bench;
 mod bench_analyze;
 mod bench_guard;
+mod bench_live;
+mod bench_page;
 mod bench_qwen;
 mod cargo;
 mod demo;
@@ -14,6 +16,7 @@ mod dist;
 mod fuzz;
 mod guard_selftest;
 mod inject_check;
+mod pictures;
 mod steps;
 mod tools;
 mod workspace;
@@ -25,7 +28,9 @@ const HELP: &str = "\
 cargo xtask TASK
 
   demo [--runs N]        report of the bundled real captures, then N (30) cold starts of
-                         coldpathd with its embedded agent; leaves target/demo/traces
+                         coldpathd with its embedded agent; leaves target/demo/traces,
+                         target/demo/report.html and the median run as
+                         target/demo/cold-start.trace.json
   dist                   the programs as they are shipped: static, optimised as a whole,
                          stripped; leaves target/dist/NAME and NAME.unstripped
   bench start [--runs N] process start to listener, first /health and first session,
@@ -43,6 +48,10 @@ cargo xtask TASK
                          delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
                          the measured shift must lie where `analyze --what-if` said a repeat would
                          find it in 9 of 10 for each; leaves target/inject-check
+  bench page [--runs N]  the page of 1,000 and of 20,000 cold starts: written beside the other formats
+                         and opened in Chromium, in N turns (5)
+  pictures               docs/pictures of the README, from the bundled captures; needs Chromium
+  bench live [--runs N]  how far the live view's times are from the trace's, span by span (N = 20)
   fuzz [--minutes N] [TARGET…]
                          fuzz targets of tests/fuzz in turn (all), N minutes in all (20);
                          installs cargo-fuzz below the target folder; needs a C++ compiler
@@ -65,6 +74,9 @@ fn main() -> ExitCode {
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
         ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
+        ["bench", "page", ref options @ ..] => steps::runs(options, 5).and_then(bench_page::run),
+        ["pictures"] => pictures::run(),
+        ["bench", "live", ref options @ ..] => steps::runs(options, 20).and_then(bench_live::run),
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["guard-selftest", ref words @ ..] => guard_selftest::run_words(words),
         ["--help" | "-h" | "help"] => steps::say(HELP),

@@ -16,22 +16,23 @@ const CLIENT_GAP: f64 = 0.05;
 /// Runs in which the client waited noticeably before or after the request span.
 pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
     let mut with_gap = Vec::new();
-    let mut of = 0;
+    let (mut runs, mut of) = (0, 0);
     for row in complete {
-        let Some(window) = client_of(row) else {
-            continue;
-        };
-        of += 1;
-        let total = window.interval.length().0 as f64;
-        for stage in window
-            .stages
-            .iter()
-            .filter(|stage| stage.name == client::BEFORE || stage.name == client::AFTER)
-        {
-            if total > 0.0 && stage.time.0 as f64 / total > CLIENT_GAP {
-                with_gap.push((stage.time, row.run.id.as_str(), stage.name, window));
-            }
+        let before = with_gap.len();
+        let mut windows = row.all(client::WINDOW).peekable();
+        of += usize::from(windows.peek().is_some());
+        for window in windows {
+            let total = window.interval.length().0 as f64;
+            let stages = window.stages.iter();
+            let gaps = stages.filter(|stage| {
+                [client::BEFORE, client::AFTER].contains(&stage.name)
+                    && total > 0.0
+                    && stage.time.0 as f64 / total > CLIENT_GAP
+            });
+            let run = row.run.id.as_str();
+            with_gap.extend(gaps.map(|stage| (stage.time, run, stage.name, window)));
         }
+        runs += usize::from(with_gap.len() > before);
     }
     let (gap, run, name, window) = with_gap
         .iter()
@@ -43,15 +44,14 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
         "after"
     };
     let text = format!(
-        "in {} of {} more than {} of the client's time is outside of the request span; most in {run}: {} {side} it, of {}",
-        with_gap.len(),
+        "in {runs} of {} more than {} of the client's time is outside of the request span; most in {run}: {} {side} it, of {}",
         counted(of, "run"),
         percent(CLIENT_GAP),
         time(gap, window.quantum),
         time(window.interval.length(), window.quantum),
     );
     let values = vec![
-        ("runs", json!(with_gap.len())),
+        ("runs", json!(runs)),
         ("of", json!(of)),
         ("run", json!(run)),
         ("gap", json!(name)),
@@ -61,13 +61,16 @@ pub(super) fn client_gap(complete: &[&Row<'_>]) -> Option<Finding> {
     Some(finding("client_gap", text, values))
 }
 
-fn client_of<'a>(row: &Row<'a>) -> Option<WindowView<'a>> {
-    row.all(client::WINDOW).next()
-}
-
 /// Request spans that reach out of the client's window by more than the clock explains.
 pub(super) fn outlives_client(complete: &[&Row<'_>]) -> Option<Finding> {
-    let windows: Vec<_> = complete.iter().filter_map(|row| client_of(row)).collect();
+    // The worst window of each run.
+    let windows: Vec<WindowView<'_>> = complete
+        .iter()
+        .filter_map(|row| {
+            let windows = row.all(client::WINDOW);
+            windows.max_by_key(|window| window.outside.0 - window.quantum.0)
+        })
+        .collect();
     let outside: Vec<_> = windows
         .iter()
         .filter(|window| window.outside > window.quantum)

@@ -8,7 +8,7 @@ use crate::units::Nanos;
 use super::super::numbers::{amount, counted, time};
 use super::super::stages::{FEW_RUNS, SLOW_RUNS_MIN};
 use super::super::{Finding, Report};
-use super::finding;
+use super::{finding, or_unnamed};
 
 pub(super) fn chains(report: &Report) -> Option<Finding> {
     let runs = &report.runs;
@@ -61,45 +61,61 @@ pub(super) fn few_runs(report: &Report) -> Option<Finding> {
         .clone()
         .find(|metric| Some(metric.name.as_str()) == latency)
         .or_else(|| short.next());
-    let window = windows.first().map(|window| window.runs);
+    // Breakdowns are of complete runs; a metric may have others as well.
+    let traced = windows.first().map(|window| window.runs);
     // Where no client measured, the traced runs are what there is.
-    let n = metric.map(|metric| metric.n).or(window)?;
+    let n = metric.map(|metric| metric.n).or(traced)?;
     let OrderInterval::NeedsN(needs) = order_interval(n, 0.95) else {
         return None;
     };
+    let complete = traced.unwrap_or(n);
     let mut wanting = Vec::new();
-    if n < FEW_RUNS {
+    if complete < FEW_RUNS {
         wanting.push(format!(
             "variance shares, slopes and correlations (needs {FEW_RUNS})"
         ));
     }
-    if n < SLOW_RUNS_MIN {
+    if complete < SLOW_RUNS_MIN {
         wanting.push(format!("what slow runs do (needs {SLOW_RUNS_MIN})"));
     }
+    let parts = (complete != n && !wanting.is_empty()).then(|| {
+        let wanting = std::mem::take(&mut wanting).join(", ");
+        format!(
+            "{} {} too few for {wanting}; ",
+            counted(complete, "complete run"),
+            if complete == 1 { "is" } else { "are" }
+        )
+    });
     let p95 = metric.filter(|_| n > 1).and_then(|metric| {
         let value = amount(metric.p95?, metric.quantum);
         Some(format!(" of {value} in `{}`", metric.name))
     });
     let p95 = p95.unwrap_or_default();
     wanting.push(format!("a 95 % interval of the P95{p95} (needs {needs})"));
-    let of = smallest.map_or_else(String::new, |cohort| format!("{}: ", cohort.name));
-    let text = format!("{of}n = {n} is too few runs for {}", wanting.join(", "));
-    let values = vec![("n", json!(n)), ("needs", json!(needs))];
+    let of = smallest.map_or_else(String::new, |cohort| {
+        format!("{}: ", or_unnamed(&cohort.name))
+    });
+    let parts = parts.unwrap_or_default();
+    let text = format!(
+        "{of}{parts}n = {n} is too few runs for {}",
+        wanting.join(", ")
+    );
+    let values = vec![
+        ("n", json!(n)),
+        ("needs", json!(needs)),
+        ("complete", json!(complete)),
+    ];
     Some(finding("few_runs", text, values))
 }
 
-pub(super) fn clock(report: &Report) -> Option<Finding> {
-    let window = report.windows.first()?;
-    (window.quantum >= Nanos(1_000_000)).then(|| {
+/// A clock that is too coarse to go unnoticed.
+pub(super) fn clock(quantum: Nanos) -> Option<Finding> {
+    (quantum >= Nanos(1_000_000)).then(|| {
         let text = format!(
             "the clock of these traces steps by {}; finer digits are not shown",
-            time(window.quantum, window.quantum)
+            time(quantum, quantum)
         );
-        finding(
-            "clock_quantum",
-            text,
-            vec![("quantum_ms", json!(window.quantum))],
-        )
+        finding("clock_quantum", text, vec![("quantum_ms", json!(quantum))])
     })
 }
 
@@ -107,7 +123,7 @@ pub(super) fn pooled(report: &Report) -> Option<Finding> {
     let names: Vec<_> = report
         .cohorts
         .iter()
-        .map(|cohort| cohort.name.as_str())
+        .map(|cohort| or_unnamed(&cohort.name))
         .collect();
     (names.len() > 1).then(|| {
         let text = format!(

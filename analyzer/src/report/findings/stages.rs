@@ -90,7 +90,7 @@ fn slow_share(window: &WindowReport) -> Option<(&StageReport, f64)> {
     };
     let all: f64 = parts(window).filter_map(near_p95).sum();
     let (stage, most) = largest(window, near_p95)?;
-    (window.n >= SLOW_RUNS_MIN && all > 0.0).then(|| (stage, most / all))
+    (window.runs >= SLOW_RUNS_MIN && all > 0.0).then(|| (stage, most / all))
 }
 
 /// The stage that takes most of the slowest runs, where another takes most of
@@ -114,7 +114,7 @@ pub(super) fn slow_elsewhere(window: &WindowReport) -> Option<Finding> {
     })
 }
 
-pub(super) fn group_share(scope: &Scope<'_>, group: &GroupReport) -> Option<Finding> {
+pub(super) fn group_share(scope: &Scope<'_, '_>, group: &GroupReport) -> Option<Finding> {
     let share = group.share_p50?;
     let mut windows = scope.windows.iter();
     let window = windows.find(|window| window.name == group.of)?;
@@ -178,7 +178,7 @@ fn named(runs: &[String]) -> String {
 }
 
 pub(super) fn slow_runs(window: &WindowReport) -> Option<Finding> {
-    if window.n < SLOW_RUNS_MIN {
+    if window.runs < SLOW_RUNS_MIN {
         return None;
     }
     let excess = |stage: &StageReport| stage.p95_excess.map(|nanos| nanos.0 as f64);

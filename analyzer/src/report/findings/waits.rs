@@ -13,7 +13,7 @@ use crate::units::{Nanos, difference};
 use super::super::build::Row;
 use super::super::numbers::{coefficient, counted, percent, time};
 use super::super::stages::FEW_RUNS;
-use super::super::{Finding, Report, SchedReport, WindowReport, millionth};
+use super::super::{Finding, SchedReport, WindowReport, millionth};
 use super::finding;
 use super::stages::largest;
 
@@ -42,17 +42,20 @@ pub(super) fn shared_deadline(lens: &Lens<'_>, rows: &[&Row<'_>]) -> Vec<Finding
 
 fn deadline_of(lens: &Lens<'_>, rule: &DrillRule, rows: &[&Row<'_>]) -> Option<Finding> {
     let mut points = Vec::new();
+    // Runs that have the stage; one may have it in several windows.
     let mut of = 0;
     for row in rows {
+        let mut is_there = false;
         for window in row.all(&rule.window) {
             let mut stages = window.stages.iter();
             let stage = stages.find(|stage| stage.name == rule.stage && stage.present);
             let Some(stage) = stage else { continue };
-            of += 1;
-            points.extend(delay_and_length(lens, rule, row, &window, &stage));
+            is_there = true;
+            points.push(delay_and_length(lens, rule, row, &window, &stage)?);
         }
+        of += usize::from(is_there);
     }
-    if of < PATTERN_MIN || points.len() < of {
+    if of < PATTERN_MIN {
         return None;
     }
     let found = correlate(&points).ok().filter(|_| of >= FEW_RUNS);
@@ -62,8 +65,9 @@ fn deadline_of(lens: &Lens<'_>, rule: &DrillRule, rows: &[&Row<'_>]) -> Option<F
         rule.explained_by,
         counted(of, "run")
     );
-    // Only where the wait follows its own start is the slope evidence of it.
-    let slope = found.filter(|found| found.pearson < 0.0);
+    // Only where the wait surely follows its own start is the slope evidence of it.
+    let is_sure = |(_, high): (f64, f64)| high < 0.0;
+    let slope = found.filter(|found| found.pearson_ci.is_some_and(is_sure));
     if let Some(found) = slope {
         text.push_str(", and one millisecond later it is ");
         text.push_str(&coefficient(-found.slope));
@@ -202,14 +206,14 @@ pub(crate) fn parts_of(sched: &SchedReport) -> Option<[f64; 3]> {
 }
 
 /// Windows whose stages run beside each other.
-pub(super) fn overlap(report: &Report) -> Option<Finding> {
+pub(super) fn overlap(windows: &[WindowReport]) -> Option<Finding> {
     let overlapping = |window: &&WindowReport| {
         let part = window.overlap.zip(window.total.p50);
         part.is_some_and(|(overlap, total)| {
             overlap > window.quantum && overlap.0 as f64 > total.0 as f64 * OVERLAP_MIN
         })
     };
-    let window = report.windows.iter().find(overlapping)?;
+    let window = windows.iter().find(overlapping)?;
     let factor = window.overlap_factor?;
     let overlap = window.overlap.unwrap_or(Nanos(0));
     let text = format!(

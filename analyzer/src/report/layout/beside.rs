@@ -5,7 +5,7 @@
 use crate::units::Nanos;
 
 use super::super::comparisons::WINDOW;
-use super::super::numbers::{NONE, escape, or_none, signed_amount, time};
+use super::super::numbers::{NONE, cohort_name, escape, or_none, signed_amount, time};
 use super::super::{
     Amount, CohortReport, Comparison, DrillReport, GroupReport, Report, ShiftReport, StageReport,
     WindowReport,
@@ -168,7 +168,11 @@ fn grid(
     shifts: &[Option<&Comparison>],
     quantum: Nanos,
 ) -> Grid {
-    let names: Vec<String> = report.cohorts.iter().map(|one| escape(&one.name)).collect();
+    let names: Vec<String> = report
+        .cohorts
+        .iter()
+        .map(|one| cohort_name(&one.name))
+        .collect();
     let mut head = vec![first.to_owned()];
     for (place, name) in names.iter().enumerate() {
         head.push(name.clone());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::Report;
 use super::super::numbers::{NONE, counted, escape};
 use super::super::paths::{PathReport, PathValue};
-use super::Section;
+use super::{COVERAGE, Section};
 
 /// What to do where the program left no trace.
 const NO_TRACES: &str = "hint: no traces of the program itself are among these files, so there is no breakdown; name the folder that it writes them to as well (`measure` hands over COLDPATH_TRACE_DIR in scenario `cold`)";
@@ -59,7 +59,7 @@ pub(super) fn coverage(report: &Report) -> Section {
         lines.push(NO_TRACES.to_owned());
     }
     Section {
-        title: "Coverage".to_owned(),
+        title: COVERAGE.to_owned(),
         lines,
         ..Section::default()
     }

@@ -1,7 +1,7 @@
 //! Sections of end-to-end metrics: of all runs, of a cohort, compared in pairs.
 
 use super::super::comparisons::METRIC;
-use super::super::numbers::{NONE, amount, escape, or_none, signed_amount};
+use super::super::numbers::{NONE, amount, cohort_name, escape, or_none, signed_amount};
 use super::super::{Amount, CohortReport, Comparison, MetricReport};
 use super::{Grid, Section, head};
 
@@ -63,7 +63,7 @@ fn metric_row(metric: &MetricReport) -> Vec<String> {
 
 pub(super) fn cohort(cohort: &CohortReport) -> Section {
     metrics(
-        &format!("Cohort {} (n = {})", escape(&cohort.name), cohort.n),
+        &format!("Cohort {} (n = {})", cohort_name(&cohort.name), cohort.n),
         &cohort.metrics,
     )
 }
@@ -84,8 +84,8 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> Option<Section> {
             format!(
                 "{}: {} − {}",
                 escape(&one.metric),
-                escape(&one.candidate),
-                escape(&one.control)
+                cohort_name(&one.candidate),
+                cohort_name(&one.control)
             ),
             one.n_pairs.to_string(),
             shift,

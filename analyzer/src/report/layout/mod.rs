@@ -12,8 +12,13 @@ mod scenarios;
 mod windows;
 
 use super::covariates::Covariate;
-use super::numbers::{NONE, coefficient, escape, or_none};
+use super::numbers::{NONE, coefficient, cohort_name, escape, or_none};
 use super::{Report, WindowReport};
+
+/// Title of the first section, where there are findings.
+pub const FINDINGS: &str = "Findings";
+/// Title of the section that every report has: the first, where nothing was found.
+pub const COVERAGE: &str = "Coverage";
 
 /// Rows of equally many cells; the first cell names the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +133,7 @@ fn head(cells: &[&str]) -> Vec<String> {
 fn titled(title: &str, cohort: Option<&str>) -> String {
     match cohort {
         None => title.to_owned(),
-        Some(cohort) => format!("{title}: {}", escape(cohort)),
+        Some(cohort) => format!("{title}: {}", cohort_name(cohort)),
     }
 }
 
@@ -139,7 +144,7 @@ fn findings(report: &Report) -> Section {
         .map(|finding| escape(&finding.text))
         .collect();
     Section {
-        title: "Findings".to_owned(),
+        title: FINDINGS.to_owned(),
         lines,
         ..Section::default()
     }

@@ -16,8 +16,8 @@ use super::{Grid, Section, head, titled};
 pub(super) fn window(window: &WindowReport) -> Section {
     let show = |value: Option<Nanos>| or_none(value, |value| time(value, window.quantum));
     // What one run, or a few, would only seem to say is left out.
-    let spread = |value: Option<Nanos>| show(value.filter(|_| window.n > 1));
-    let enough = window.n >= FEW_RUNS;
+    let spread = |value: Option<Nanos>| show(value.filter(|_| window.runs > 1));
+    let enough = window.runs >= FEW_RUNS;
     let row = |stage: &StageReport| {
         let mut name = escape(&stage.name);
         if stage.n_present < stage.n && stage.name != window.unattributed.name {
@@ -40,31 +40,7 @@ pub(super) fn window(window: &WindowReport) -> Section {
     if !window.stages.is_empty() {
         rows.push(row(&window.unattributed));
     }
-    let sum = |value: &dyn Fn(&StageReport) -> Option<Nanos>| {
-        let parts: Option<Vec<i64>> = window
-            .stages
-            .iter()
-            .chain([&window.unattributed])
-            .map(|stage| value(stage).map(|time| time.0))
-            .collect();
-        parts.map(|parts| Nanos(parts.iter().sum()))
-    };
-    rows.push(vec![
-        "total".to_owned(),
-        show(window.total.p50),
-        spread(window.total.p95),
-        spread(window.total.max),
-        percent(1.0),
-        show(sum(&|stage| stage.p50_attribution).filter(|_| enough)),
-        if enough && window.unattributed.variance_share.is_some() {
-            percent(1.0)
-        } else {
-            NONE.to_owned()
-        },
-        or_none(sum(&|stage| stage.p95_excess).filter(|_| enough), |value| {
-            signed_time(value, window.quantum)
-        }),
-    ]);
+    rows.push(total(window));
     let grid = Grid {
         head: head(&[
             "stage",
@@ -91,8 +67,44 @@ pub(super) fn window(window: &WindowReport) -> Section {
         },
         lines: Vec::new(),
         grid: Some(grid),
-        notes: Vec::new(),
+        notes: together(window).into_iter().collect(),
     }
+}
+
+/// The row of the whole window: what its parts add up to where they do.
+fn total(window: &WindowReport) -> Vec<String> {
+    let show = |value: Option<Nanos>| or_none(value, |value| time(value, window.quantum));
+    let spread = |value: Option<Nanos>| show(value.filter(|_| window.runs > 1));
+    let enough = window.runs >= FEW_RUNS;
+    let sum = |value: &dyn Fn(&StageReport) -> Option<Nanos>| {
+        let stages = window.stages.iter().chain([&window.unattributed]);
+        let parts: Option<Vec<i64>> = stages
+            .map(|stage| value(stage).map(|time| time.0))
+            .collect();
+        parts.map(|parts| Nanos(parts.iter().sum()))
+    };
+    let varies = enough && window.unattributed.variance_share.is_some();
+    let excess = sum(&|stage| stage.p95_excess).filter(|_| enough);
+    vec![
+        "total".to_owned(),
+        show(window.total.p50),
+        spread(window.total.p95),
+        spread(window.total.max),
+        percent(1.0),
+        show(sum(&|stage| stage.p50_attribution).filter(|_| enough)),
+        or_none(varies.then_some(1.0), percent),
+        or_none(excess, |value| signed_time(value, window.quantum)),
+    ]
+}
+
+/// What stands in the last stage of a window that has too many.
+fn together(window: &WindowReport) -> Option<String> {
+    let last = window.stages.last().filter(|_| window.others > 0)?;
+    Some(format!(
+        "{}: the {} that take least, together",
+        last.name,
+        counted(window.others, "stage")
+    ))
 }
 
 /// Where the time of each stage went; the client's window repeats the request's.
@@ -211,7 +223,7 @@ pub(super) fn groups(groups: &[GroupReport]) -> Option<Section> {
 
 /// `None` for too few runs to show more than noise.
 pub(super) fn correlations(cohort: Option<&str>, window: &WindowReport) -> Option<Section> {
-    if window.n < FEW_RUNS {
+    if window.runs < FEW_RUNS {
         return None;
     }
     let rows: Vec<_> = window

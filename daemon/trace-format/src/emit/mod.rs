@@ -10,6 +10,7 @@ pub mod collector;
 pub mod fault;
 pub mod file;
 pub mod inject;
+pub mod live;
 pub mod profile_file;
 mod reserve;
 pub mod sched;

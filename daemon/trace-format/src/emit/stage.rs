@@ -1,7 +1,7 @@
 //! `Stage`: the one way to instrument a step.
 //!
 //! A stage opens an OpenTelemetry span with explicit times from the clock module
-//! and a `tracing` span of the same name for the logs and the live view. Made by
+//! and, where there is a live view, a `tracing` span of the same name. Made by
 //! [`super::Telemetry`]; off, it is empty and costs a branch.
 
 use super::clock::{Anchor, MonoNanos};
@@ -75,12 +75,14 @@ impl Stage {
             Some(parent) => Context::new().with_remote_span_context(parent.clone()),
             None => Context::new(),
         };
-        // tracing wants its names at compile time; the field carries ours.
-        let tracing = tracing::info_span!("stage", name = %name);
+        let shown = telemetry.live.as_ref().map(|live| (live, name.clone()));
         let builder = SpanBuilder::from_name(name)
             .with_kind(kind)
             .with_start_time(anchor.wall_at(start).to_system_time());
         let span = telemetry.tracer.build_with_context(builder, &context);
+        let tracing = shown.map_or_else(tracing::Span::none, |(live, name)| {
+            live.span(&name, span.span_context(), parent, start)
+        });
         Self {
             live: Some(Live {
                 telemetry: Arc::clone(telemetry),
@@ -162,14 +164,6 @@ impl Stage {
         (!header.is_empty()).then_some(header)
     }
 
-    /// The `tracing` span of the same step, to enter around log lines.
-    #[must_use]
-    pub fn tracing_span(&self) -> tracing::Span {
-        self.live
-            .as_ref()
-            .map_or_else(tracing::Span::none, |live| live.tracing.clone())
-    }
-
     /// Sets an attribute; the last value of a key wins. Numbers must be finite.
     pub fn set(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
         if let Some(live) = &mut self.live {
@@ -242,6 +236,8 @@ impl Drop for Stage {
 
 impl Live {
     fn end_at(mut self, end: MonoNanos) {
+        // First, because its clock is read when it goes.
+        drop(std::mem::replace(&mut self.tracing, tracing::Span::none()));
         if let (Some(before), Some(after)) = (
             self.before,
             self.telemetry

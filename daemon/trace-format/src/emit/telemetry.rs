@@ -7,6 +7,7 @@
 use super::clock::{Anchor, MonoNanos};
 use super::collector::{Collector, Endpoint};
 use super::file::RotatingFile;
+use super::live::{LiveReport, LiveView};
 use super::sched::SchedProbe;
 use super::stage::Stage;
 use super::writer::{SpanSender, Writer};
@@ -85,6 +86,8 @@ pub struct CloseReport {
     pub dropped_spans: u64,
     /// Whether the final line was written within the time allowed.
     pub final_line: bool,
+    /// How the live view ended, where there was one.
+    pub live: Option<LiveReport>,
 }
 
 /// A handle to a process's telemetry; clones share it. Off, it makes nothing.
@@ -98,6 +101,7 @@ pub(super) struct Inner {
     provider: SdkTracerProvider,
     pub(super) tracer: SdkTracer,
     writer: Writer,
+    pub(super) live: Option<LiveView>,
     anchor: Mutex<Anchor>,
     probe: OnceLock<SchedProbe>,
 }
@@ -115,6 +119,17 @@ impl Telemetry {
     /// # Errors
     /// The file or the thread cannot be made; the caller goes on without.
     pub fn open(config: &TelemetryConfig) -> Result<Self, TelemetryError> {
+        Self::open_with_view(config, None)
+    }
+
+    /// The same, whose stages are also shown in a live view.
+    ///
+    /// # Errors
+    /// Those of [`Telemetry::open`].
+    pub fn open_with_view(
+        config: &TelemetryConfig,
+        live: Option<LiveView>,
+    ) -> Result<Self, TelemetryError> {
         let stem = format!(
             "{}-{}-{}",
             config.service,
@@ -145,6 +160,7 @@ impl Telemetry {
                 provider,
                 tracer,
                 writer,
+                live,
                 anchor: Mutex::new(config.anchor),
                 probe: OnceLock::new(),
             })),
@@ -231,16 +247,13 @@ impl Telemetry {
     }
 
     /// Writes what is queued and the final line. Spans that end later are lost.
-    /// Bounded: about four seconds on a disk that does not answer.
-    #[expect(
-        clippy::must_use_candidate,
-        reason = "closing is the point; the report is for the log"
-    )]
+    /// Bounded: about six seconds on a disk that does not answer.
     pub fn close(&self) -> CloseReport {
         let Some(inner) = &self.inner else {
             return CloseReport {
                 dropped_spans: 0,
                 final_line: false,
+                live: None,
             };
         };
         // Our processor has nothing to flush; this only stops new spans.
@@ -249,6 +262,7 @@ impl Telemetry {
         CloseReport {
             dropped_spans,
             final_line,
+            live: inner.live.as_ref().map(LiveView::close),
         }
     }
 }
