@@ -8,9 +8,11 @@
 pub mod attribution;
 pub mod correlation;
 pub mod hodges_lehmann;
+pub mod mover;
 pub mod order_interval;
 pub mod quantile;
 pub mod signed_rank;
+pub mod slope;
 pub mod variance;
 pub mod within;
 

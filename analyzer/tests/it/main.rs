@@ -30,3 +30,4 @@ mod qwen_cold;
 mod scenarios;
 mod schema;
 mod stats;
+mod what_if;

@@ -15,6 +15,7 @@ mod demo;
 mod dist;
 mod fuzz;
 mod guard_selftest;
+mod inject_check;
 mod pictures;
 mod steps;
 mod tools;
@@ -43,6 +44,10 @@ cargo xtask TASK
   bench qwen [--runs N]  a real qwen serve, coldpathd over the same agent, and that agent raw,
                          interleaved, N of each (12); installs node and qwen-code from npm below
                          the target folder
+  inject-check [--runs N]
+                         delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
+                         the measured shift must lie where `analyze --what-if` said a repeat would
+                         find it in 9 of 10 for each; leaves target/inject-check
   bench page [--runs N]  the page of 1,000 and of 20,000 cold starts: written beside the other formats
                          and opened in Chromium, in N turns (5)
   pictures               docs/pictures of the README, from the bundled captures; needs Chromium
@@ -68,6 +73,7 @@ fn main() -> ExitCode {
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
+        ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
         ["bench", "page", ref options @ ..] => steps::runs(options, 5).and_then(bench_page::run),
         ["pictures"] => pictures::run(),
         ["bench", "live", ref options @ ..] => steps::runs(options, 20).and_then(bench_live::run),

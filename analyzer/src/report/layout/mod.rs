@@ -5,8 +5,10 @@
 
 mod beside;
 mod coverage;
+mod dependency;
 mod injection;
 mod metrics;
+mod scenarios;
 mod windows;
 
 use super::covariates::Covariate;
@@ -71,6 +73,9 @@ pub fn sections(report: &Report) -> Vec<Section> {
         all.extend(several_cohorts(report));
     }
     all.extend(injection::injections(&report.injections));
+    all.extend(scenarios::beside(&report.scenarios));
+    all.extend(scenarios::delays(&report.delays));
+    all.extend(report.dependency.iter().flat_map(dependency::sections));
     all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());
