@@ -23,9 +23,11 @@ use crate::model::schema::{Model, ModelError};
 use crate::output::{self, OutputError};
 use crate::problems::Problems;
 use crate::report::Report;
-use crate::report::build::{Items, Read as WasRead, build};
+use crate::report::build::{Items, Read as WasRead, Wanted, build};
+use crate::report::dependency::{Asked, Drags};
 use crate::report::numbers::escape;
 use crate::report::render::{Format, render};
+use crate::retime::names::UnknownStage;
 use crate::stats::quantile::Definition;
 use crate::trace::dataset::Dataset;
 use crate::trace::tree::Tree;
@@ -241,6 +243,10 @@ fn analyze(
         model,
         definition: args.quantile.into(),
         items,
+        dependency: Asked {
+            changes: args.what_if.clone(),
+            drag: if args.drag { Drags::Taken } else { Drags::Left },
+        },
         afterwards: Afterwards::TheEnd,
     };
     let report = report_of(&data, problems, request)?;
@@ -289,6 +295,8 @@ pub struct Request<'a> {
     pub definition: Definition,
     /// Whether the report carries every run.
     pub items: Items,
+    /// What it predicts.
+    pub dependency: Asked,
     /// What the process does next.
     pub afterwards: Afterwards,
 }
@@ -302,15 +310,26 @@ pub enum Afterwards {
     TheEnd,
 }
 
+/// Why a dataset has no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The model cannot be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A prediction is asked of a stage that no run has.
+    #[error(transparent)]
+    Stage(#[from] UnknownStage),
+}
+
 /// Computes the report of a dataset. Pure.
 ///
 /// # Errors
-/// [`ModelError`] for a model that cannot be used.
+/// [`ReportError`] for a model that cannot be used, or a stage that no run has.
 pub fn report_of(
     data: &Dataset,
     mut problems: Problems,
     request: Request<'_>,
-) -> Result<Report, ModelError> {
+) -> Result<Report, ReportError> {
     let (tree, cycles) = Tree::new(data);
     problems.merge(cycles);
     let model = match request.model {
@@ -329,7 +348,12 @@ pub fn report_of(
         files: request.files,
         problems,
     };
-    let report = build(&lens, &runs, read, request.definition, request.items);
+    let wanted = Wanted {
+        definition: request.definition,
+        items: request.items,
+        dependency: &request.dependency,
+    };
+    let report = build(&lens, &runs, read, &wanted)?;
     if request.afterwards == Afterwards::TheEnd {
         // To take what was computed of thousands of runs apart would only take time.
         std::mem::forget(runs);

@@ -6,6 +6,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::chrome::select::{Choice, Wanted};
 use crate::report::render::Format;
+use crate::retime::change::Change;
 use crate::stats::quantile::Definition;
 
 /// Subcommands of other versions; as names of files they are written `./check`.
@@ -45,6 +46,21 @@ pub struct Args {
     /// Definition of quantiles.
     #[arg(long, value_enum, default_value = "type7", value_name = "DEFINITION")]
     pub quantile: QuantileArg,
+
+    /// Predict the totals if a stage took another time: `channel.spawn=-50%`, `=-10ms`, `=+10ms`, `=0`; several are made together.
+    ///
+    /// STAGE is a stage's name, `WINDOW:STAGE`, a window, or the name of a span. A stage's work changes; what it
+    /// only waits for does not.
+    #[arg(
+        long = "what-if",
+        value_name = "STAGE=CHANGE",
+        allow_hyphen_values = true
+    )]
+    pub what_if: Vec<Change>,
+
+    /// Show how much each stage adds to the session's end (drag) and may grow without moving it (slack).
+    #[arg(long)]
+    pub drag: bool,
 }
 
 /// `analyze check --model NAME|FILE FILES…`.

@@ -19,11 +19,13 @@ use crate::model::schema::Model;
 use crate::problems::Place;
 use crate::report::Report;
 use crate::report::build::Items;
+use crate::report::dependency::{Asked, Drags};
 use crate::report::render::{Format, render};
 use crate::stats::quantile::Definition;
 use crate::trace::attributes::Attributes;
 use crate::trace::dataset::Dataset;
 use crate::trace::span::Span;
+use crate::units::Nanos;
 
 /// Spans, events or phases of one document; more add time and no new states.
 const PIECES_MAX: u8 = 24;
@@ -396,6 +398,10 @@ fn request(model: Option<Model>) -> Request<'static> {
         model,
         definition: Definition::Type7,
         items: Items::Every,
+        dependency: Asked {
+            changes: Vec::new(),
+            drag: Drags::Taken,
+        },
         afterwards: Afterwards::GoesOn,
     }
 }
@@ -409,6 +415,11 @@ fn judge(batch: Batch) -> Report {
 /// What holds of every report.
 #[expect(clippy::expect_used, reason = "these are the laws")]
 fn laws(report: &Report) {
+    for stage in report.dependency.iter().flat_map(|one| &one.stages) {
+        // Medians of what holds in every run.
+        assert!(stage.drag_p50 >= Some(Nanos(0)) && stage.drag_p50 <= stage.work_p50);
+        assert!(stage.slack_p50.is_none_or(|slack| slack >= Nanos(0)));
+    }
     for run in &report.runs.items {
         for window in &run.windows {
             let parts = window.stages.0.iter().map(|(_, time)| *time);

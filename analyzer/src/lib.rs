@@ -25,6 +25,7 @@ pub mod model;
 pub mod output;
 pub mod problems;
 pub mod report;
+pub mod retime;
 pub mod stats;
 pub mod trace;
 pub mod units;

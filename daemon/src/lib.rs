@@ -18,7 +18,7 @@ mod session;
 mod signals;
 mod store;
 
-use coldpath_trace_format::emit::{MonoNanos, fault};
+use coldpath_trace_format::emit::{MonoNanos, fault, inject};
 use std::process::ExitCode;
 
 /// Exit codes of `coldpathd`.
@@ -43,6 +43,7 @@ pub fn run() -> ExitCode {
         Err(refusal) => return refusal.print(),
     };
     let mut record = boot::BootRecord::begin(main, &config);
+    inject::hold_up("", "boot.args");
     record.args_done = MonoNanos::now();
     fault::block("boot.bind");
     let bound = match boot::bind(&config) {

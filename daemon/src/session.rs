@@ -4,6 +4,7 @@
 //! `attached: false`, all share the same failure, and the next one tries again.
 
 use crate::channel::{Attempt, Channel, ChannelError, Channels, Failure};
+use crate::runtime::hold_up;
 use coldpath_acp::messages::{NewSessionRequest, NewSessionResponse};
 use coldpath_trace_format::emit::{
     MonoNanos, SpanContext, Stage, Telemetry, WallNanos, fault, uuid,
@@ -234,6 +235,7 @@ impl Sessions {
         if fault::reached(spans::CHANNEL_WAIT) {
             std::future::pending::<()>().await;
         }
+        hold_up(spans::CHANNEL_WAIT).await;
         match ticket.redeem().await {
             Ok(channel) => {
                 stage.set(keys::CHANNEL_ID, channel.id().to_owned());
@@ -260,6 +262,7 @@ impl Sessions {
         if fault::reached(spans::SESSION_NEW) {
             std::future::pending::<()>().await;
         }
+        hold_up(spans::SESSION_NEW).await;
         let request = NewSessionRequest {
             cwd: self.cwd.clone(),
             mcp_servers,

@@ -11,6 +11,7 @@ mod context;
 mod kill;
 mod leftovers;
 mod live_view;
+mod measure;
 mod pictures;
 mod pipeline;
 mod profiles;

@@ -1,110 +1,29 @@
-//! The command line: what was typed, and what it means.
+//! The command line: what was typed ([`args`]), and the draft of an experiment that
+//! it means.
 
-use crate::arm::{Arm, Scenario, StopAt};
-use crate::cleanup::watchdog;
+pub mod args;
+
+use crate::arm::{Sampling, StopAt};
 use crate::command::{self, CommandError};
-use crate::experiment::Experiment;
+use crate::draft::{ArmDraft, Draft, SetDraft, Sitting};
+use crate::experiment::Kind;
+use crate::experiment_file;
+use crate::host::page_cache::PageCache;
+use crate::injection::{BadInjection, Injection};
 use crate::run::RssReading;
-use crate::schedule::{self, Size};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use coldpath_trace_format::emit::file::make_private_dir;
+use crate::scenario::Scenario;
+use crate::suite;
+use crate::toml_file::FileError;
+use args::{AaArgs, CacheChoice, ChoiceArgs, PairArgs, RssChoice, RunArgs, SharedArgs, SuiteArgs};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Most runs of an arm; a schedule is held in memory and named by number.
-const RUNS_MAX: i64 = 100_000;
-/// Longest step: an hour.
-const STEP_TIMEOUT_MAX_MS: u64 = 3_600_000;
-
-/// Runs cold starts as experiments, of this or any other daemon.
-#[derive(Debug, Parser)]
-#[command(name = "measure", version, about, after_help = EXIT_CODES)]
-pub struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 every measured run succeeded; 1 a run failed; 2 usage; \
-3 nothing was measured; 4 internal error; 128 + N ended by signal N";
-
-/// Subcommands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run one or several commands from process start to their first sessions
-    Run(RunArgs),
-    /// Ends what a killed `measure` leaves behind; started by `measure` itself
-    #[command(name = watchdog::SUBCOMMAND, hide = true)]
-    Watchdog,
-}
-
-/// `measure run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// Measured runs of each arm
-    #[arg(long, default_value_t = 30, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX))]
-    pub runs: u32,
-
-    /// Runs of each arm that are made first, marked, and out of every statistic
-    #[arg(long, default_value_t = 1, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(0..=RUNS_MAX))]
-    pub warmup: u32,
-
-    /// Directory for traces and manifest.json; missing or empty
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-
-    /// What a run does: `cold`, or `no-telemetry`, which leaves `COLDPATH_TRACE_DIR`
-    /// out of the program's environment; with `ARM=` for one arm
-    #[arg(long, value_name = "[ARM=]NAME")]
-    pub scenario: Vec<String>,
-
-    /// Stop the program after this step: `ready`, `health` or `session` (the
-    /// default); with `ARM=` for one arm
-    #[arg(long, value_name = "[ARM=]STEP")]
-    pub stop_at: Vec<String>,
-
-    /// Number that fixes the order of runs; random when absent, and recorded
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Workspace of the sessions, also `{workspace}` in a command; the current
-    /// directory when absent
-    #[arg(long, value_name = "DIR")]
-    pub workspace: Option<PathBuf>,
-
-    /// Bound of each step of a run, milliseconds
-    #[arg(long, default_value_t = 30_000, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=STEP_TIMEOUT_MAX_MS))]
-    pub timeout_ms: u64,
-
-    /// Which memory readings to make
-    #[arg(long, value_enum, default_value_t = RssChoice::All, value_name = "WHICH")]
-    pub rss: RssChoice,
-
-    /// A command to run, in POSIX quoting, without a shell; may be given several
-    /// times, for one schedule over all. `{workspace}` and `{port}` are replaced
-    #[arg(long, value_name = "NAME=CMD", conflicts_with = "command")]
-    pub arm: Vec<String>,
-
-    /// The command of a single arm, after `--`
-    #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
-/// `--rss`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RssChoice {
-    /// All; the listener's is read between the ready line and `/health`
-    All,
-    /// None between the spawn and the first session
-    Untimed,
-}
+/// Bound of each step where nobody says another.
+const STEP_TIMEOUT_MS: u64 = 30_000;
+/// Names of the arms of a pair.
+const PAIR: [&str; 2] = ["control", "candidate"];
 
 /// Why arguments make no experiment.
 #[derive(Debug, thiserror::Error)]
@@ -112,16 +31,10 @@ pub enum UsageError {
     /// No command.
     #[error("nothing to run\nhint: give a command after `--`, or one or more `--arm NAME=CMD`")]
     NoCommand,
-    /// `--arm` without a name.
-    #[error("`--arm {0}` is not NAME=CMD")]
-    Arm(String),
-    /// A name that cannot be used.
-    #[error("`{0}` is no name for an arm\nhint: 1 to 48 letters, digits, `.`, `_` or `-`")]
-    ArmName(String),
-    /// A name given twice.
-    #[error("arm `{0}` is given twice")]
-    DuplicateArm(String),
-    /// A command that cannot be run.
+    /// `--arm` or `--define` without a name.
+    #[error("`{0} {1}` is not NAME={2}")]
+    NotNamed(&'static str, String, &'static str),
+    /// A command that cannot be split.
     #[error("arm `{0}`: {1}")]
     Command(String, #[source] CommandError),
     /// A choice for an arm that is not there.
@@ -133,7 +46,7 @@ pub enum UsageError {
         value: String,
     },
     /// A choice that does not exist.
-    #[error("`{option} {value}` is not known\nhint: one of {known}")]
+    #[error("`{option} {value}` is not known\nhint: {known}")]
     UnknownChoice {
         /// The option.
         option: &'static str,
@@ -142,198 +55,296 @@ pub enum UsageError {
         /// What there is.
         known: String,
     },
-    /// The workspace is not there.
-    #[error("workspace {path}: {1}", path = .0.display())]
-    Workspace(PathBuf, #[source] io::Error),
-    /// The directory for the results cannot be used.
-    #[error("--out {path}: {1}", path = .0.display())]
-    Out(PathBuf, #[source] io::Error),
-    /// The directory for the results holds something.
-    #[error(
-        "--out {} is not empty\nhint: results are never overwritten; give a new directory", .0.display()
-    )]
-    OutNotEmpty(PathBuf),
-    /// The current directory is gone.
-    #[error("the current directory cannot be read: {0}")]
-    CurrentDir(#[source] io::Error),
+    /// A delay that is none.
+    #[error("--inject: {0}")]
+    Injection(#[from] BadInjection),
+    /// Choices beside an experiment file.
+    #[error("`{0}` does not go with --experiment\nhint: the file says it for each arm")]
+    BesideFile(&'static str),
+    /// The experiment file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The campaign cannot be taken up again.
+    #[error("`suite` cannot be resumed: its claims are judged by the runs of one sitting")]
+    SuiteResumed,
 }
 
 impl RunArgs {
-    /// Checks everything that can be checked before the first run, and makes
-    /// the output directory.
+    /// What it asks for.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn into_experiment(self) -> Result<Experiment, UsageError> {
-        let current_dir = std::env::current_dir().map_err(UsageError::CurrentDir)?;
-        let search_path = std::env::var_os("PATH").unwrap_or_default();
-        let arms = arms(&self, &current_dir, &search_path)?;
-        let workspace = self.workspace.unwrap_or_else(|| current_dir.clone());
-        let workspace = absolute_dir(&workspace)
-            .map_err(|error| UsageError::Workspace(workspace.clone(), error))?;
-        let size = Size {
-            arms: arms.len(),
-            warmups: self.warmup as usize,
-            runs: self.runs as usize,
-        };
-        let seed = self.seed.unwrap_or_else(random_seed);
-        Ok(Experiment {
-            schedule: schedule::lay_out(size, seed),
-            out: make_out(&current_dir.join(&self.out))?,
+    pub fn into_draft(self) -> Result<Draft, UsageError> {
+        if let Some(path) = &self.experiment {
+            self.choices.refuse_beside_file()?;
+            let defines = defines(&self.define)?;
+            let file = experiment_file::load(path, &defines)?;
+            let mut draft = self.shared.into_draft(Kind::Run, file.sets);
+            draft.file_settings(
+                file.seed,
+                file.workspace,
+                file.step_timeout,
+                file.rss,
+                file.page_cache,
+            );
+            return Ok(draft);
+        }
+        let mut arms = arms(self.command, &self.arm)?;
+        self.choices.apply(&mut arms, None)?;
+        let set = SetDraft {
+            name: String::new(),
+            runs: self.runs,
+            warmup: self.warmup,
             arms,
-            size,
-            seed,
-            workspace,
-            step_timeout: Duration::from_millis(self.timeout_ms),
-            rss: match self.rss {
-                RssChoice::All => RssReading::All,
-                RssChoice::Untimed => RssReading::Untimed,
+        };
+        Ok(self.shared.into_draft(Kind::Run, vec![set]))
+    }
+}
+
+impl Draft {
+    /// Takes what a file says where the command line said nothing. The draft holds
+    /// the usual values there.
+    fn file_settings(
+        &mut self,
+        seed: Option<u64>,
+        workspace: Option<PathBuf>,
+        step_timeout: Option<Duration>,
+        rss: Option<RssReading>,
+        page_cache: Option<PageCache>,
+    ) {
+        self.seed = self.seed.or(seed);
+        self.workspace = self.workspace.take().or(workspace);
+        if self.step_timeout == Duration::from_millis(STEP_TIMEOUT_MS) {
+            self.step_timeout = step_timeout.unwrap_or(self.step_timeout);
+        }
+        if self.rss == RssReading::All {
+            self.rss = rss.unwrap_or(self.rss);
+        }
+        if self.page_cache == PageCache::AsIs {
+            self.page_cache = page_cache.unwrap_or(self.page_cache);
+        }
+    }
+}
+
+impl PairArgs {
+    /// What it asks for.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn into_draft(self) -> Result<Draft, UsageError> {
+        let [control, candidate] = PAIR;
+        let mut arms = vec![
+            arm(control, &self.control)?,
+            arm(candidate, &self.candidate)?,
+        ];
+        self.choices.apply(&mut arms, Some(candidate))?;
+        let set = SetDraft {
+            name: String::new(),
+            runs: self.pairs,
+            warmup: self.warmup,
+            arms,
+        };
+        Ok(self.shared.into_draft(Kind::Pair, vec![set]))
+    }
+}
+
+impl AaArgs {
+    /// What it asks for.
+    ///
+    /// # Errors
+    /// The scenario is none.
+    pub fn into_draft(self) -> Result<Draft, UsageError> {
+        let scenario = scenario(&self.scenario);
+        let arms = PAIR.map(|name| ArmDraft {
+            scenario: scenario.clone(),
+            driver: self.driver.clone(),
+            ..ArmDraft::new(name.to_owned(), self.command.clone())
+        });
+        let set = SetDraft {
+            name: String::new(),
+            runs: self.pairs,
+            warmup: self.warmup,
+            arms: arms.to_vec(),
+        };
+        Ok(self.shared.into_draft(Kind::Aa, vec![set]))
+    }
+}
+
+impl SuiteArgs {
+    /// What it asks for: every scenario of the campaign in one interleaved schedule.
+    ///
+    /// # Errors
+    /// It was to be resumed.
+    pub fn into_draft(self) -> Result<Draft, UsageError> {
+        if self.shared.resume {
+            return Err(UsageError::SuiteResumed);
+        }
+        let arms = suite::SCENARIOS.map(|text| ArmDraft {
+            scenario: scenario(text),
+            driver: self.driver.clone(),
+            ..ArmDraft::new(text.replace('=', "-"), self.command.clone())
+        });
+        let set = SetDraft {
+            name: String::new(),
+            runs: self.runs,
+            warmup: 0,
+            arms: arms.to_vec(),
+        };
+        Ok(self.shared.into_draft(Kind::Suite, vec![set]))
+    }
+}
+
+impl SharedArgs {
+    fn into_draft(self, kind: Kind, sets: Vec<SetDraft>) -> Draft {
+        Draft {
+            kind,
+            sets,
+            out: self.out,
+            sitting: if self.resume {
+                Sitting::Resumed
+            } else {
+                Sitting::First
             },
-        })
-    }
-}
-
-fn arms(args: &RunArgs, current_dir: &Path, search_path: &OsStr) -> Result<Vec<Arm>, UsageError> {
-    let commands = commands(args)?;
-    let names: Vec<&str> = commands.iter().map(|(name, _)| name.as_str()).collect();
-    let scenarios = choices("--scenario", &args.scenario, &names, |name| {
-        Scenario::from_name(name)
-    })
-    .map_err(|wrong| wrong.with_known(&Scenario::ALL.map(Scenario::name)))?;
-    let stops = choices("--stop-at", &args.stop_at, &names, StopAt::from_name)
-        .map_err(|wrong| wrong.with_known(&StopAt::ALL.map(StopAt::name)))?;
-    commands
-        .iter()
-        .map(|(name, words)| {
-            let program = words.first().map_or(OsStr::new(""), OsString::as_os_str);
-            let program = command::resolve_program(program, current_dir, search_path)
-                .map_err(|error| UsageError::Command(name.clone(), error))?;
-            Ok(Arm {
-                name: name.clone(),
-                program,
-                words: words.clone(),
-                scenario: chosen(&scenarios, name).unwrap_or(Scenario::Cold),
-                stop_at: chosen(&stops, name).unwrap_or(StopAt::Session),
-            })
-        })
-        .collect()
-}
-
-/// Name and words of every arm. A command after `--` is named by its program.
-fn commands(args: &RunArgs) -> Result<Vec<(String, Vec<OsString>)>, UsageError> {
-    if let Some(program) = args.command.first() {
-        let name = Path::new(program).file_name().unwrap_or(program);
-        let name = name.to_string_lossy().into_owned();
-        return Ok(vec![(name, args.command.clone())]);
-    }
-    if args.arm.is_empty() {
-        return Err(UsageError::NoCommand);
-    }
-    let mut commands: Vec<(String, Vec<OsString>)> = Vec::new();
-    for text in &args.arm {
-        let (name, command) = text
-            .split_once('=')
-            .ok_or_else(|| UsageError::Arm(text.clone()))?;
-        if !is_arm_name(name) {
-            return Err(UsageError::ArmName(name.to_owned()));
+            seed: self.seed,
+            workspace: self.workspace,
+            step_timeout: Duration::from_millis(self.timeout_ms.unwrap_or(STEP_TIMEOUT_MS)),
+            rss: match self.rss {
+                Some(RssChoice::All) | None => RssReading::All,
+                Some(RssChoice::Untimed) => RssReading::Untimed,
+            },
+            page_cache: match self.page_cache {
+                Some(CacheChoice::AsIs) | None => PageCache::AsIs,
+                Some(CacheChoice::EvictTarget) => PageCache::EvictTarget,
+            },
         }
-        if commands.iter().any(|(known, _)| known == name) {
-            return Err(UsageError::DuplicateArm(name.to_owned()));
-        }
-        let words = command::split_words(command)
-            .map_err(|error| UsageError::Command(name.to_owned(), error))?;
-        commands.push((name.to_owned(), words));
     }
-    Ok(commands)
 }
 
-fn is_arm_name(name: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=48).contains(&name.len()) && name.bytes().all(allowed)
+impl ChoiceArgs {
+    /// Gives the arms what was chosen for them. An injection that names no arm is
+    /// for `injected`, or for all where that is `None`.
+    fn apply(&self, arms: &mut [ArmDraft], injected: Option<&str>) -> Result<(), UsageError> {
+        let names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
+        for (arm, text) in addressed(&self.scenario, &names) {
+            let chosen = scenario(text);
+            each(arms, arm, |draft| draft.scenario.clone_from(&chosen));
+        }
+        for (arm, text) in addressed(&self.driver, &names) {
+            each(arms, arm, |draft| text.clone_into(&mut draft.driver));
+        }
+        for (arm, text) in addressed(&self.stop_at, &names) {
+            let known = StopAt::ALL.map(StopAt::name).join(", ");
+            let chosen = choice(
+                "--stop-at",
+                text,
+                StopAt::from_name,
+                &format!("one of {known}"),
+            )?;
+            each(arms, arm, |draft| draft.stop_at = chosen);
+        }
+        for (arm, text) in addressed(&self.sampler, &names) {
+            let known = "`off`, or a duration from 1ms";
+            let chosen = choice("--sampler", text, Sampling::parse, known)?;
+            each(arms, arm, |draft| draft.sampling = chosen);
+        }
+        for (arm, text) in addressed(&self.inject, &names) {
+            let one: Injection = text.parse()?;
+            each(arms, arm.or(injected), |draft| {
+                draft.injections.push(one.clone());
+            });
+        }
+        Ok(())
+    }
+
+    fn refuse_beside_file(&self) -> Result<(), UsageError> {
+        for (option, values) in [
+            ("--scenario", &self.scenario),
+            ("--stop-at", &self.stop_at),
+            ("--driver", &self.driver),
+            ("--inject", &self.inject),
+            ("--sampler", &self.sampler),
+        ] {
+            if !values.is_empty() {
+                return Err(UsageError::BesideFile(option));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// A choice that could not be read.
-struct WrongChoice {
+/// Splits `[ARM=]CHOICE` options: what stands before the first `=` is an arm if
+/// there is one of that name. The last choice for an arm wins.
+fn addressed<'t>(
+    values: &'t [String],
+    arms: &'t [String],
+) -> impl Iterator<Item = (Option<&'t str>, &'t str)> {
+    let split = |value: &'t String| match value.split_once('=') {
+        Some((arm, choice)) if arms.iter().any(|known| known == arm) => (Some(arm), choice),
+        _ => (None, value.as_str()),
+    };
+    // Those for all come first, so that those for one arm have the last word.
+    let (all, one): (Vec<_>, Vec<_>) = values.iter().map(split).partition(|(arm, _)| arm.is_none());
+    all.into_iter().chain(one)
+}
+
+fn each(arms: &mut [ArmDraft], arm: Option<&str>, mut change: impl FnMut(&mut ArmDraft)) {
+    let concerned = |draft: &&mut ArmDraft| arm.is_none_or(|arm| draft.name == arm);
+    arms.iter_mut().filter(concerned).for_each(&mut change);
+}
+
+fn choice<T>(
     option: &'static str,
-    value: String,
-    unknown_arm: bool,
-}
-
-impl WrongChoice {
-    fn with_known(self, known: &[&str]) -> UsageError {
-        let Self { option, value, .. } = self;
-        if self.unknown_arm {
-            return UsageError::UnknownArm { option, value };
+    text: &str,
+    read: impl Fn(&str) -> Option<T>,
+    known: &str,
+) -> Result<T, UsageError> {
+    let value = text.to_owned();
+    match (read(text), text.split_once('=')) {
+        (Some(chosen), _) => Ok(chosen),
+        (None, Some((_, rest))) if read(rest).is_some() => {
+            Err(UsageError::UnknownArm { option, value })
         }
-        UsageError::UnknownChoice {
+        (None, _) => Err(UsageError::UnknownChoice {
             option,
             value,
-            known: known.join(", "),
-        }
+            known: known.to_owned(),
+        }),
     }
 }
 
-/// Reads `[ARM=]CHOICE` options; the key without an arm is `None`. What stands
-/// before the first `=` is an arm if there is one of that name. The last choice
-/// for an arm wins.
-fn choices<T>(
-    option: &'static str,
-    values: &[String],
-    arms: &[&str],
-    read: impl Fn(&str) -> Option<T>,
-) -> Result<BTreeMap<Option<String>, T>, WrongChoice> {
-    let mut choices = BTreeMap::new();
-    for value in values {
-        let wrong = |unknown_arm| WrongChoice {
-            option,
-            value: value.clone(),
-            unknown_arm,
-        };
-        let (arm, choice) = match value.split_once('=') {
-            Some((arm, choice)) if arms.contains(&arm) => (Some(arm.to_owned()), choice),
-            Some((_, choice)) if read(choice).is_some() => return Err(wrong(true)),
-            _ => (None, value.as_str()),
-        };
-        choices.insert(arm, read(choice).ok_or_else(|| wrong(false))?);
-    }
-    Ok(choices)
+fn scenario(text: &str) -> Scenario {
+    text.parse().unwrap_or_else(|never| match never {})
 }
 
-fn chosen<T: Copy>(choices: &BTreeMap<Option<String>, T>, arm: &str) -> Option<T> {
-    choices
-        .get(&Some(arm.to_owned()))
-        .or_else(|| choices.get(&None))
-        .copied()
+/// The arms of a run. A command after `--` is named by its program.
+fn arms(command: Vec<OsString>, given: &[String]) -> Result<Vec<ArmDraft>, UsageError> {
+    if let Some(program) = command.first() {
+        let name = Path::new(program).file_name().unwrap_or(program);
+        let name = name.to_string_lossy().into_owned();
+        return Ok(vec![ArmDraft::new(name, command)]);
+    }
+    if given.is_empty() {
+        return Err(UsageError::NoCommand);
+    }
+    let named = |text: &String| match text.split_once('=') {
+        Some((name, command)) => arm(name, command),
+        None => Err(UsageError::NotNamed("--arm", text.clone(), "CMD")),
+    };
+    given.iter().map(named).collect()
 }
 
-fn absolute_dir(path: &Path) -> io::Result<PathBuf> {
-    let path = path.canonicalize()?;
-    if path.is_dir() {
-        Ok(path)
-    } else {
-        Err(io::ErrorKind::NotADirectory.into())
-    }
+fn arm(name: &str, command: &str) -> Result<ArmDraft, UsageError> {
+    let words = command::split_words(command)
+        .map_err(|error| UsageError::Command(name.to_owned(), error))?;
+    Ok(ArmDraft::new(name.to_owned(), words))
 }
 
-/// Makes the directory, or takes an empty one; absolute.
-fn make_out(path: &Path) -> Result<PathBuf, UsageError> {
-    let refused = |error| UsageError::Out(path.to_owned(), error);
-    make_private_dir(path).map_err(refused)?;
-    if std::fs::read_dir(path).map_err(refused)?.next().is_some() {
-        return Err(UsageError::OutNotEmpty(path.to_owned()));
-    }
-    path.canonicalize().map_err(refused)
-}
-
-/// 32 bits: a number that can be read out and typed again, and that every JSON
-/// reader keeps exact.
-fn random_seed() -> u64 {
-    let mut bytes = [0_u8; 4];
-    let flags = rustix::rand::GetRandomFlags::empty();
-    match rustix::rand::getrandom(&mut bytes[..], flags) {
-        Ok(4) => u32::from_le_bytes(bytes).into(),
-        _ => coldpath_trace_format::emit::MonoNanos::now().as_nanos() & 0xffff_ffff,
-    }
+fn defines(values: &[String]) -> Result<BTreeMap<String, String>, UsageError> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(UsageError::NotNamed("--define", text.clone(), "VALUE")),
+    };
+    values.iter().map(pair).collect()
 }
 
 #[cfg(test)]

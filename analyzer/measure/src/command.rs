@@ -33,6 +33,8 @@ pub enum CommandError {
 pub struct Placeholders<'a> {
     /// `{workspace}`: absolute path of the workspace.
     pub workspace: &'a Path,
+    /// `{traces}`: absolute path of the directory for the run's traces.
+    pub traces: &'a Path,
     /// `{port}`: a free port; needed only when [`uses_port`] says so.
     pub port: Option<u16>,
 }
@@ -96,12 +98,13 @@ pub fn uses_port(words: &[OsString]) -> bool {
         .any(|word| find(word.as_bytes(), b"{port}").is_some())
 }
 
-/// Replaces `{workspace}` and `{port}` in a word; everything else stays, other
+/// Replaces `{workspace}`, `{traces}` and `{port}` in a word; everything else stays, other
 /// braces included.
 #[must_use]
 pub fn fill_in(word: &OsStr, values: Placeholders<'_>) -> OsString {
     let workspace = values.workspace.as_os_str().as_bytes();
     let mut filled = replace(word.as_bytes(), b"{workspace}", workspace);
+    filled = replace(&filled, b"{traces}", values.traces.as_os_str().as_bytes());
     if let Some(port) = values.port {
         filled = replace(&filled, b"{port}", port.to_string().as_bytes());
     }
@@ -183,11 +186,12 @@ mod tests {
     fn placeholders_are_replaced_wherever_they_stand() {
         let values = Placeholders {
             workspace: Path::new("/w s"),
+            traces: Path::new("/t"),
             port: Some(4170),
         };
         let fill = |word: &str| fill_in(OsStr::new(word), values);
         assert_eq!(fill("--dir={workspace}/{workspace}"), "--dir=/w s//w s");
-        assert_eq!(fill("{port}"), "4170");
+        assert_eq!(fill("{port} {traces}/x"), "4170 /t/x");
         assert_eq!(fill("{other} {} {port"), "{other} {} {port");
         assert!(uses_port(&["x".into(), "127.0.0.1:{port}".into()]));
         assert!(!uses_port(&["{workspace}".into()]));

@@ -1,19 +1,23 @@
 //! An experiment: arms, a schedule that is fixed beforehand, and its carrying out.
 //!
 //! Runs are serialized and none is discarded: a failed one stays, with its
-//! reason, and the schedule goes on. Computes no statistics.
+//! reason, and the schedule goes on. Each run is noted in the journal before its
+//! files are put in place, so that an experiment that was killed can be resumed
+//! without a run twice or none. Computes no statistics.
 
 use crate::arm::Arm;
 use crate::cleanup::token::TokenPrefix;
 use crate::cleanup::watchdog::{Watchdog, WatchdogError};
+use crate::host::page_cache::PageCache;
 use crate::interrupt::{Caught, Interrupts};
+use crate::journal::Journal;
+use crate::manifest::result::RunResult;
 use crate::manifest::{Manifest, Status};
 use crate::progress::Progress;
-use crate::run::failure::{Failure, FailureCode};
+use crate::resume::{Earlier, ResumeError};
 use crate::run::record::RunRecord;
-use crate::run::{self, RssReading, RunContext};
+use crate::run::{self, Fate, RssReading, RunContext, RunError};
 use crate::schedule::{Phase, Size, Slot};
-use coldpath_trace_format::emit::TelemetryError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,22 +25,50 @@ use std::time::Duration;
 /// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
+    /// What asked for it; a word in the manifest.
+    pub kind: Kind,
+    /// The sets, whose arms follow each other in `arms`.
+    pub sets: Vec<Set>,
     /// The arms, in the order given.
     pub arms: Vec<Arm>,
-    /// How many blocks.
-    pub size: Size,
     /// What fixed the order.
     pub seed: u64,
     /// Every run, in order.
     pub schedule: Vec<Slot>,
-    /// Empty or missing directory for everything that is written, absolute.
+    /// Directory for everything that is written, absolute.
     pub out: PathBuf,
+    /// What an earlier `measure` left there, where it is taken up again.
+    pub earlier: Option<Earlier>,
     /// Workspace of the sessions, absolute.
     pub workspace: PathBuf,
     /// Bound of each step.
     pub step_timeout: Duration,
     /// When memory is read.
     pub rss: RssReading,
+    /// What is done to the target's files before each run.
+    pub page_cache: PageCache,
+}
+
+/// What asked for an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `measure run`.
+    Run,
+    /// `measure pair`.
+    Pair,
+    /// `measure aa`: both arms are the same.
+    Aa,
+    /// `measure suite`.
+    Suite,
+}
+
+/// Arms that are compared with each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// Its name; empty where there is only one.
+    pub name: String,
+    /// How many arms and runs.
+    pub size: Size,
 }
 
 /// What became of an experiment.
@@ -48,6 +80,8 @@ pub struct Outcome {
     pub measured: usize,
     /// Measured runs that succeeded.
     pub succeeded: usize,
+    /// Runs of the schedule that an earlier `measure` had made.
+    pub earlier: usize,
     /// The first failure of a measured run.
     pub first_failure: Option<FirstFailure>,
     /// The signal that ended it early.
@@ -61,8 +95,8 @@ pub struct FirstFailure {
     pub index: usize,
     /// Its arm.
     pub arm: String,
-    /// What happened.
-    pub failure: Failure,
+    /// What happened, with its code.
+    pub failure: String,
     /// The last lines of its stderr, at most [`LAST_WORDS`].
     pub last_words: Vec<String>,
 }
@@ -82,110 +116,179 @@ pub enum ExperimentError {
     /// Nobody would clean up.
     #[error(transparent)]
     Watchdog(#[from] WatchdogError),
-    /// The manifest cannot be written.
+    /// The manifest or the journal cannot be written.
     #[error("cannot write {path}: {1}", path = .0.display())]
     Manifest(PathBuf, #[source] io::Error),
+    /// What was there is not this experiment.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
     /// A trace cannot be written; the runs before are kept.
-    #[error("{0}\nhint: the runs made so far are kept; use a new --out with more room")]
-    Trace(TelemetryError),
+    #[error("{0}\nhint: the runs made so far are kept; make room and give --resume")]
+    Run(#[from] RunError),
 }
 
-/// Carries out the whole schedule. `command` is this program's own, for the manifest.
+/// Carries out the whole schedule, or what is left of it. `command` is this
+/// program's own, for the manifest. Whoever wants to look at each run that is made
+/// gives a `watch`.
 ///
 /// # Errors
 /// Something that every run needs is missing. Failed runs are no error.
-pub fn carry_out(experiment: &Experiment, command: &[String]) -> Result<Outcome, ExperimentError> {
+pub fn carry_out(
+    experiment: &Experiment,
+    command: &[String],
+    watch: &mut dyn FnMut(Slot, &RunRecord),
+) -> Result<Outcome, ExperimentError> {
     let interrupts = Interrupts::install().map_err(ExperimentError::Signals)?;
     let tokens = TokenPrefix::random().map_err(ExperimentError::Token)?;
-    let write = |manifest: &Manifest| {
-        manifest
-            .write(&experiment.out)
-            .map_err(|error| ExperimentError::Manifest(experiment.out.clone(), error))
-    };
+    let cannot_write = |error| ExperimentError::Manifest(experiment.out.clone(), error);
     let mut manifest = Manifest::new(experiment, command);
-    write(&manifest)?;
+    if let Some(earlier) = &experiment.earlier {
+        earlier.hand_over(&mut manifest)?;
+        settle_earlier(experiment, &manifest)?;
+    }
+    manifest.write(&experiment.out).map_err(cannot_write)?;
+    let journal = Journal::open(&experiment.out).map_err(cannot_write)?;
     // Ends its last sweep before this function returns.
-    let mut watchdog = Watchdog::start(&tokens)?;
+    let watchdog = Watchdog::start(&tokens)?;
     let context = RunContext {
         out: &experiment.out,
         workspace: &experiment.workspace,
         step_timeout: experiment.step_timeout,
         rss: experiment.rss,
+        page_cache: experiment.page_cache,
         tokens: &tokens,
         interrupts: &interrupts,
     };
-    let made = run_all(experiment, context, &mut watchdog, &mut manifest);
+    let mut schedule = Carrying {
+        experiment,
+        context,
+        watchdog,
+        manifest,
+        journal,
+        watch,
+    };
+    let made = schedule.run_all();
     // Only an empty one: what a failed run left behind is for its owner to read.
     let _ = std::fs::remove_dir(run::state_root(&experiment.out));
+    let Carrying {
+        mut manifest,
+        journal,
+        watchdog,
+        ..
+    } = schedule;
     manifest.finish(match &made {
         Err(_) => Status::Aborted,
         Ok(outcome) if outcome.interrupted.is_some() => Status::Interrupted,
         Ok(_) => Status::Complete,
     });
-    let written = write(&manifest);
+    let written = manifest
+        .write(&experiment.out)
+        .and_then(|()| journal.close());
     drop(watchdog);
     let outcome = made?;
-    written?;
+    written.map_err(cannot_write)?;
     Ok(outcome)
 }
 
-fn run_all(
-    experiment: &Experiment,
-    context: RunContext<'_>,
-    watchdog: &mut Watchdog,
-    manifest: &mut Manifest,
-) -> Result<Outcome, ExperimentError> {
-    let mut progress = Progress::new(experiment.schedule.len());
-    let mut outcome = Outcome {
-        planned: experiment.size.arms * experiment.size.runs,
-        ..Outcome::default()
-    };
-    for &slot in &experiment.schedule {
-        outcome.interrupted = context.interrupts.caught();
-        if outcome.interrupted.is_some() {
-            break;
-        }
-        let Some(arm) = experiment.arms.get(slot.arm) else {
-            continue;
-        };
-        let record = watchdog
-            .revive(context.tokens)
-            .map_err(ExperimentError::Watchdog)
-            .and_then(|()| run::carry_out(context, arm, slot).map_err(ExperimentError::Trace))
-            .inspect_err(|_| progress.clear())?;
-        match &record.failure {
-            None => progress.run_succeeded(),
-            Some(_) => progress.run_failed(),
-        }
-        manifest.set_result(slot, &record);
-        if slot.phase == Phase::Measured {
-            outcome.count(slot, arm, record);
+/// Puts in place what finished runs left unplaced, and removes what unfinished
+/// ones left.
+fn settle_earlier(experiment: &Experiment, manifest: &Manifest) -> Result<(), ExperimentError> {
+    let out = &experiment.out;
+    let staging = |error| ExperimentError::Manifest(run::state_root(out), error);
+    for slot in &experiment.schedule {
+        match manifest.result(*slot) {
+            Some(result) => {
+                let fate = if result.succeeded {
+                    Fate::Succeeded
+                } else {
+                    Fate::Failed
+                };
+                run::publish_earlier(out, slot.index, fate)?;
+            }
+            None => run::forget_unfinished(out, slot.index).map_err(staging)?,
         }
     }
-    outcome.interrupted = context.interrupts.caught();
-    progress.clear();
-    Ok(outcome)
+    Ok(())
+}
+
+/// A schedule while it is carried out.
+struct Carrying<'e> {
+    experiment: &'e Experiment,
+    context: RunContext<'e>,
+    watchdog: Watchdog,
+    manifest: Manifest,
+    journal: Journal,
+    watch: &'e mut dyn FnMut(Slot, &RunRecord),
+}
+
+impl Carrying<'_> {
+    fn run_all(&mut self) -> Result<Outcome, ExperimentError> {
+        let experiment = self.experiment;
+        let mut progress = Progress::new(experiment.schedule.len());
+        let sizes = experiment.sets.iter().map(|set| set.size);
+        let mut outcome = Outcome {
+            planned: sizes.map(|size| size.arms * size.runs).sum(),
+            ..Outcome::default()
+        };
+        for &slot in &experiment.schedule {
+            outcome.interrupted = self.context.interrupts.caught();
+            if outcome.interrupted.is_some() {
+                break;
+            }
+            let Some(arm) = experiment.arms.get(slot.arm) else {
+                continue;
+            };
+            let known = self.manifest.result(slot).is_some();
+            outcome.earlier += usize::from(known);
+            if !known {
+                self.run_one(slot, arm).inspect_err(|_| progress.clear())?;
+            }
+            let Some(result) = self.manifest.result(slot) else {
+                continue;
+            };
+            if result.succeeded {
+                progress.run_succeeded();
+            } else {
+                progress.run_failed();
+            }
+            if slot.phase == Phase::Measured {
+                outcome.count(slot, arm, result);
+            }
+        }
+        outcome.interrupted = self.context.interrupts.caught();
+        progress.clear();
+        Ok(outcome)
+    }
+
+    fn run_one(&mut self, slot: Slot, arm: &Arm) -> Result<(), ExperimentError> {
+        self.watchdog.revive(self.context.tokens)?;
+        let made = run::carry_out(self.context, arm, slot)?;
+        let result = RunResult::new(&made.record);
+        // First: files in place without a note would be a run that is made twice.
+        self.journal
+            .note(slot, &result)
+            .map_err(|error| ExperimentError::Manifest(self.experiment.out.clone(), error))?;
+        made.publish()?;
+        (self.watch)(slot, &made.record);
+        self.manifest.set_result(slot, result);
+        Ok(())
+    }
 }
 
 impl Outcome {
-    fn count(&mut self, slot: Slot, arm: &Arm, record: RunRecord) {
-        let started = record
-            .failure
-            .as_ref()
-            .is_none_or(|failure| failure.code != FailureCode::SpawnFailed);
-        self.measured += usize::from(started);
-        match record.failure {
-            None => self.succeeded += 1,
-            Some(failure) if self.first_failure.is_none() => {
-                let stderr = record.ended.map(|ended| ended.stderr).unwrap_or_default();
-                self.first_failure = Some(FirstFailure {
-                    index: slot.index,
-                    arm: arm.name.clone(),
-                    failure,
-                    last_words: last_lines(&stderr),
-                });
-            }
-            Some(_) => {}
+    fn count(&mut self, slot: Slot, arm: &Arm, result: &RunResult) {
+        self.measured += usize::from(result.was_started());
+        self.succeeded += usize::from(result.succeeded);
+        if let Some(failure) = &result.failure
+            && self.first_failure.is_none()
+        {
+            let stderr = result.stderr_tail.as_deref().unwrap_or_default();
+            self.first_failure = Some(FirstFailure {
+                index: slot.index,
+                arm: arm.name.clone(),
+                failure: format!("{}: {}", failure.code, failure.message),
+                last_words: last_lines(stderr),
+            });
         }
     }
 
@@ -200,6 +303,19 @@ impl Outcome {
             crate::exit::RUN_FAILED
         } else {
             crate::exit::OK
+        }
+    }
+}
+
+impl Kind {
+    /// Name in the manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Pair => "pair",
+            Self::Aa => "aa",
+            Self::Suite => "suite",
         }
     }
 }
@@ -235,8 +351,8 @@ mod tests {
             planned: 3,
             measured,
             succeeded,
-            first_failure: None,
             interrupted: signal.map(|number| Caught { number, name: "" }),
+            ..Outcome::default()
         };
         assert_eq!(outcome.exit_code(), expected);
     }

@@ -1,31 +1,45 @@
 //! Cold starts as experiments: runs a daemon from process start to its first
 //! sessions, again and again, and leaves traces that can be trusted.
 //!
-//! [`cli`] says what is asked, [`experiment`] carries out a [`schedule`] that was
-//! fixed beforehand, [`run`] makes one run by the steps of a [`driver`], [`host`]
-//! reads what the kernel says about it, [`cleanup`] ends whatever is left, and
-//! [`manifest`] records it all. No statistics here: those are `analyze`'s.
+//! [`cli`] and [`experiment_file`] say what is asked, [`draft`] checks it,
+//! [`experiment`] carries out a [`schedule`] that was fixed beforehand, [`run`]
+//! makes one run by the steps of a [`driver`], [`host`] reads what the kernel says
+//! about it, [`cleanup`] ends whatever is left, and [`manifest`] records it all.
+//! No statistics here: those are `analyze`'s.
 
 pub mod arm;
 pub mod cleanup;
 pub mod cli;
 pub mod command;
+pub mod digest;
+pub mod draft;
 pub mod driver;
 pub mod exit;
 pub mod experiment;
+pub mod experiment_file;
 pub mod host;
+pub mod injection;
 pub mod interrupt;
+pub mod journal;
 pub mod manifest;
 mod progress;
+pub mod resume;
 pub mod run;
+pub mod scenario;
 pub mod schedule;
+pub mod shim;
+pub mod suite;
+pub mod toml_file;
 pub mod units;
 
 use clap::Parser as _;
-use cli::{Cli, Command, RunArgs};
-use experiment::{Experiment, Outcome};
+use cli::UsageError;
+use cli::args::{Cli, Command};
+use draft::{Draft, Surroundings};
+use experiment::{Experiment, Kind, Outcome};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use suite::{Facts, Verdict};
 
 /// Runs the program: parses `args` (the program's name first), writes its one
 /// line of result to `out` and errors to `err`; gives the exit code. A reader of
@@ -41,12 +55,14 @@ pub fn main_impl(
             return report(err, &error.render(), exit::USAGE);
         }
         Err(help) => write!(out, "{}", help.render()).map(|()| exit::OK),
-        Ok(Cli {
-            command: Command::Watchdog,
-        }) => cleanup::watchdog::run(&mut io::stdin(), out),
-        Ok(Cli {
-            command: Command::Run(run),
-        }) => run_command(run, &args, out, err),
+        Ok(cli) => match cli.command {
+            Command::Watchdog => cleanup::watchdog::run(&mut io::stdin(), out),
+            Command::Shim { command } => shim::run(&command),
+            Command::Run(given) => carry_out(given.into_draft(), &args, out, err),
+            Command::Pair(given) => carry_out(given.into_draft(), &args, out, err),
+            Command::Aa(given) => carry_out(given.into_draft(), &args, out, err),
+            Command::Suite(given) => carry_out(given.into_draft(), &args, out, err),
+        },
     };
     match written {
         Ok(code) => code,
@@ -59,27 +75,63 @@ pub fn main_impl(
     }
 }
 
-fn run_command(
-    run: RunArgs,
+fn carry_out(
+    draft: Result<Draft, UsageError>,
     args: &[OsString],
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
-    let experiment = match run.into_experiment() {
+    let mut refuse =
+        |error: &dyn std::fmt::Display| report(err, &format!("measure: {error}\n"), exit::USAGE);
+    let draft = match draft {
+        Ok(draft) => draft,
+        Err(error) => return Ok(refuse(&error)),
+    };
+    let checked = Surroundings::of_process().and_then(|around| draft.check(&around));
+    let experiment = match checked {
         Ok(experiment) => experiment,
-        Err(error) => return Ok(report(err, &format!("measure: {error}\n"), exit::USAGE)),
+        Err(error) => return Ok(refuse(&error)),
     };
     let command: Vec<String> = args
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    match experiment::carry_out(&experiment, &command) {
+    let mut facts = Facts::default();
+    let kills_before = suite::read_oom_kills();
+    let carried_out = experiment::carry_out(&experiment, &command, &mut |slot, record| {
+        if experiment.kind == Kind::Suite
+            && let Some(arm) = experiment.arms.get(slot.arm)
+        {
+            facts.add(slot.index, arm, record, &experiment.out);
+        }
+    });
+    match carried_out {
+        Ok(outcome) if experiment.kind == Kind::Suite && outcome.interrupted.is_none() => {
+            let kills = suite::read_oom_kills().zip(kills_before);
+            let kills = kills.map(|(after, before)| after.saturating_sub(before));
+            summarize(&experiment, &outcome, out)?;
+            judge(&facts, kills, out)
+        }
         Ok(outcome) => {
             let code = outcome.exit_code();
             summarize(&experiment, &outcome, out).map(|()| code)
         }
-        Err(error) => Ok(report(err, &format!("measure: {error}\n"), exit::USAGE)),
+        Err(error) => Ok(refuse(&error)),
     }
+}
+
+/// Writes one row for each claim; gives the exit code.
+fn judge(facts: &Facts, oom_kills: Option<u64>, out: &mut dyn Write) -> io::Result<u8> {
+    let claims = facts.judge(oom_kills);
+    suite::write(&claims, out)?;
+    let any = |verdict| claims.iter().any(|claim| claim.verdict == verdict);
+    Ok(if any(Verdict::Fail) {
+        exit::RUN_FAILED
+    } else if any(Verdict::Pass) {
+        exit::OK
+    } else {
+        exit::NOT_MEASURED
+    })
 }
 
 fn summarize(experiment: &Experiment, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
@@ -91,12 +143,17 @@ fn summarize(experiment: &Experiment, outcome: &Outcome, out: &mut dyn Write) ->
         out,
         "{succeeded} of {planned} runs succeeded; traces in {dir}"
     )?;
+    if outcome.earlier > 0 {
+        let (earlier, all) = (outcome.earlier, experiment.schedule.len());
+        writeln!(out, "resumed: {earlier} of {all} runs were made before")?;
+    }
     if let Some(caught) = outcome.interrupted {
         writeln!(out, "ended early by {}", caught.name)?;
+        writeln!(out, "hint: the same command with --resume makes the rest")?;
     }
     if let Some(first) = &outcome.first_failure {
-        let (index, arm, failure) = (first.index, &first.arm, &first.failure);
-        let failure = plain(&failure.to_string());
+        let (index, arm) = (first.index, &first.arm);
+        let failure = plain(&first.failure);
         writeln!(out, "first failure: run {index} ({arm}): {failure}")?;
         for line in &first.last_words {
             writeln!(out, "  stderr: {}", plain(line))?;

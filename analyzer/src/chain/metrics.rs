@@ -95,6 +95,20 @@ pub fn figure<'a>(lens: &Lens<'a>, run: &Run<'_>, rule: &'a MetricRule) -> Figur
     }
 }
 
+/// The source that gives a run its figure; `None` where none does.
+#[must_use]
+pub fn source_of<'a>(
+    lens: &Lens<'a>,
+    run: &Run<'_>,
+    rule: &'a MetricRule,
+) -> Option<&'a MetricSource> {
+    let mut sources = rule.sources.iter();
+    sources.find(|source| {
+        let figure = from_source(lens, run, rule.unit, source);
+        matches!(figure, Figure::Value(_))
+    })
+}
+
 fn from_source<'a>(
     lens: &Lens<'a>,
     run: &Run<'_>,
@@ -117,6 +131,7 @@ fn from_source<'a>(
             record,
             minus,
             needs_session,
+            ..
         } => {
             let Some(client) = run.record else {
                 return Figure::Absent(Absence::NoRecord);

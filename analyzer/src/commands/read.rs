@@ -13,7 +13,8 @@ use crate::input::{self, Checksums};
 use crate::inspect;
 use crate::model::lens::Lens;
 use crate::output;
-use crate::report::build::{Items, Read as WasRead, build};
+use crate::report::build::{Items, Read as WasRead, Wanted, build};
+use crate::report::dependency::Asked;
 use crate::stats::quantile::Definition;
 use crate::trace::dataset::Dataset;
 use crate::trace::tree::Tree;
@@ -87,7 +88,12 @@ fn one_set(files: &[PathBuf], arms: &Arms, call: &mut Call<'_>) -> Result<Facts,
         files: &files,
         problems,
     };
-    let report = build(&lens, &runs, read, Definition::Type7, Items::Every);
+    let wanted = Wanted {
+        definition: Definition::Type7,
+        items: Items::Every,
+        dependency: &Asked::default(),
+    };
+    let report = build(&lens, &runs, read, &wanted)?;
     Ok(facts(&lens, &runs, &report))
 }
 

@@ -109,8 +109,56 @@ pub struct Measured {
     pub failure: String,
     /// Attribute: pair.
     pub pair: String,
-    /// Attribute: scenario.
+    /// Attribute: scenario, `NAME` or `NAME=VALUE`.
     pub scenario: Option<String>,
+    /// Scenarios whose value is how long the client waited before it asked for a
+    /// session: whole `us`, `ms` or `s`, without a unit milliseconds.
+    #[serde(default)]
+    pub delays: Vec<String>,
+    /// Attributes of delays that were injected.
+    pub injected: Option<Injected>,
+}
+
+/// What spans of one kind cannot end without, beyond what links, stages and
+/// drill-through say.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitRule {
+    /// Kind of the spans that wait.
+    pub of: String,
+    /// Only those of which a prefix rule leaves this of the name.
+    pub named: Option<String>,
+    /// Kinds of the spans that they wait for; one that is not there, or is later
+    /// than their own end, was not waited for.
+    #[serde(rename = "for")]
+    pub what: Vec<String>,
+    /// Which end of these.
+    #[serde(default)]
+    pub edge: WaitEdge,
+}
+
+/// Which end of a span is waited for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitEdge {
+    /// Its first instant.
+    Start,
+    /// Its last instant.
+    #[default]
+    End,
+}
+
+/// Attributes of delays that were injected at a stage, in nanoseconds: prefix, the
+/// stage's name, suffix.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Injected {
+    /// Before the name.
+    pub prefix: String,
+    /// Behind the name.
+    pub suffix: String,
+    /// Metric that is the total which a delay may reach.
+    pub total: String,
 }
 
 /// What a process says about its own trace, as resource attributes.

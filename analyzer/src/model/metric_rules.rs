@@ -178,6 +178,9 @@ pub enum MetricSource {
         /// The value means nothing when no session was made.
         #[serde(default)]
         needs_session: bool,
+        /// It ends when the first session is there, and moves with that.
+        #[serde(default)]
+        ends_with_session: bool,
     },
 }
 

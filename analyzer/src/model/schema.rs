@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::chain_rules::{Chain, Closing, Join, Measured, Sched};
+use super::chain_rules::{Chain, Closing, Join, Measured, Sched, WaitRule};
 use super::metric_rules::{Client, CovariateRule, MetricRule, MetricSource};
 use super::window_rules::{DrillRule, GroupRule, PathRule, WindowRule, WindowSource, WrapperRule};
 
@@ -81,6 +81,9 @@ pub struct Model {
     /// Stages that another window explains.
     #[serde(default)]
     pub drill_through: Vec<DrillRule>,
+    /// What spans wait for, beyond what links, stages and drill-through say.
+    #[serde(default, rename = "wait")]
+    pub waits: Vec<WaitRule>,
     /// Attributes that say which way a request went.
     #[serde(default, rename = "path")]
     pub paths: Vec<PathRule>,
@@ -303,6 +306,9 @@ impl Model {
         let wrapper = wrapper.flat_map(|rule| std::iter::once(&rule.covered_by).chain(&rule.agent));
         let covariates = self.covariates.iter().flat_map(|rule| &rule.on);
         let drills = drills.chain(paths).chain(wrapper).chain(covariates);
+        let waits = self.waits.iter();
+        let waits = waits.flat_map(|rule| std::iter::once(&rule.of).chain(&rule.what));
+        let drills = drills.chain(waits);
         let single = [&chain.request, &chain.created_by].into_iter();
         let single = single
             .chain(chain.foreign_agent.iter().map(|rule| &rule.kind))

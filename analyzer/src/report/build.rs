@@ -16,12 +16,15 @@ use crate::model::lens::Lens;
 use crate::model::metric_rules::MetricRule;
 use crate::model::window_rules::Unit;
 use crate::problems::Problems;
+use crate::retime::names::UnknownStage;
 use crate::stats::quantile::Definition;
 use crate::units::Nanos;
 
+use super::dependency::{Asked, dependency};
 use super::{
     Amount, Incomplete, Joins, Ordered, Report, RunReport, RunWindowReport, Runs, SCHEMA, cohorts,
-    comparisons, covariates, explain, findings, paths, picture, provenance, summary, windows,
+    comparisons, covariates, explain, findings, injection, paths, picture, provenance, scenarios,
+    summary, windows,
 };
 
 /// What was read, beside the spans.
@@ -106,15 +109,29 @@ impl<'a> Row<'a> {
     }
 }
 
+/// What a report is asked for.
+pub struct Wanted<'q> {
+    /// Definition of quantiles.
+    pub definition: Definition,
+    /// Whether it carries every run.
+    pub items: Items,
+    /// What it predicts.
+    pub dependency: &'q Asked,
+}
+
 /// Builds the report of `runs` as `lens` sees them.
-#[must_use]
+///
+/// # Errors
+/// [`UnknownStage`] where a prediction is asked of a stage that no run has.
 pub fn build(
     lens: &Lens<'_>,
     runs: &[Run<'_>],
     read: Read<'_>,
-    definition: Definition,
-    items: Items,
-) -> Report {
+    wanted: &Wanted<'_>,
+) -> Result<Report, UnknownStage> {
+    let Wanted {
+        definition, items, ..
+    } = *wanted;
     let mut problems = read.problems;
     let counted: Vec<&Run<'_>> = runs.iter().filter(|run| !run.warmup).collect();
     let parts = halves(&counted, counted.len(), |runs| windows_of_all(lens, runs));
@@ -140,6 +157,7 @@ pub fn build(
     metrics.push(summary::failure_rate(failed, counted.len()));
     let cohorts = cohorts::cohorts(lens, &rows, definition, &windows);
     let comparisons = comparisons::comparisons(lens, &rows, &cohorts, &windows);
+    let names: Vec<String> = cohorts.iter().map(|cohort| cohort.name.clone()).collect();
     let model = lens.model;
     let (drill_through, (groups, paths, covariates)) = both(
         rows.len(),
@@ -182,11 +200,15 @@ pub fn build(
         windows,
         cohorts,
         comparisons,
+        injections: injection::injections(lens, &measured),
+        scenarios: scenarios::scenarios(lens, &rows, &names, definition),
+        delays: scenarios::delays(lens, &measured),
+        dependency: dependency(lens, &complete, &names, wanted.dependency)?,
         findings: Vec::new(),
         pictures,
     };
     report.findings = findings::findings(lens, &report, &complete);
-    report
+    Ok(report)
 }
 
 /// The model's metrics over all rows, in its order.

@@ -112,7 +112,11 @@ fn cohort(
 }
 
 /// The model's metrics and the rate of failures.
-fn metrics(lens: &Lens<'_>, rows: &[&Row<'_>], definition: Definition) -> Vec<MetricReport> {
+pub(super) fn metrics(
+    lens: &Lens<'_>,
+    rows: &[&Row<'_>],
+    definition: Definition,
+) -> Vec<MetricReport> {
     let rules = lens.model.metrics.iter().enumerate();
     let metric = rules.map(|(column, rule)| {
         let figures: Vec<Figure<'_>> = rows.iter().map(|row| row.figures[column]).collect();

@@ -86,13 +86,13 @@ type Pairs<'r, 'a> = Vec<(&'r Row<'a>, &'r Row<'a>)>;
 /// A time of a window.
 type Part<'p> = &'p dyn Fn(&WindowView<'_>) -> Nanos;
 
-/// More cohorts than this are compared with the first alone: what every two of
+/// More cohorts than this are compared with one other alone: what every two of
 /// hundreds differ by is nobody's question, and grows with their square.
 const ALL_PAIRS_MAX: usize = 8;
 
-/// Every two cohorts, the earlier as control, or each with the first where there
-/// are more than [`ALL_PAIRS_MAX`]: metrics in the model's order, then `reports`
-/// in theirs, as far as there are pairs that have them.
+/// Every two cohorts, the earlier as control, or each with the first that it has a
+/// pair with where there are more than [`ALL_PAIRS_MAX`]: metrics in the model's
+/// order, then `reports` in theirs, as far as there are pairs that have them.
 #[must_use]
 pub(super) fn comparisons(
     lens: &Lens<'_>,
@@ -100,22 +100,29 @@ pub(super) fn comparisons(
     cohorts: &[CohortReport],
     reports: &[WindowReport],
 ) -> Vec<Comparison> {
-    let mut found = Vec::new();
-    let controls = if cohorts.len() > ALL_PAIRS_MAX {
-        1
-    } else {
-        cohorts.len()
-    };
     let members = members(rows);
-    for (index, control) in cohorts.iter().take(controls).enumerate() {
-        for candidate in &cohorts[index + 1..] {
+    let mut chosen = Vec::new();
+    for (index, candidate) in cohorts.iter().enumerate() {
+        let controls = cohorts[..index].iter().enumerate();
+        let paired = controls.filter_map(|(place, control)| {
             let names = (control.name.as_str(), candidate.name.as_str());
             let pairs = pairs(&members, names);
-            let rules = lens.model.metrics.iter().enumerate();
-            found.extend(rules.filter_map(|(column, rule)| metric(rule, column, names, &pairs)));
-            let reports = reports.iter();
-            found.extend(reports.filter_map(|one| window(one, names, &pairs)));
+            (!pairs.is_empty()).then_some((place, index, names, pairs))
+        });
+        if cohorts.len() > ALL_PAIRS_MAX {
+            chosen.extend(paired.take(1));
+        } else {
+            chosen.extend(paired);
         }
+    }
+    // By control, then by candidate.
+    chosen.sort_by_key(|(control, candidate, _, _)| (*control, *candidate));
+    let mut found = Vec::new();
+    for (_, _, names, pairs) in chosen {
+        let rules = lens.model.metrics.iter().enumerate();
+        found.extend(rules.filter_map(|(column, rule)| metric(rule, column, names, &pairs)));
+        let reports = reports.iter();
+        found.extend(reports.filter_map(|one| window(one, names, &pairs)));
     }
     found
 }
@@ -267,7 +274,10 @@ fn differences(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(candidate_less_control).collect()
 }
 
-fn shift_report<V>(found: Result<Shift, Undefined>, wrap: impl Fn(f64) -> V) -> ShiftReport<V> {
+pub(super) fn shift_report<V>(
+    found: Result<Shift, Undefined>,
+    wrap: impl Fn(f64) -> V,
+) -> ShiftReport<V> {
     match found {
         Err(undefined) => ShiftReport {
             estimate: None,

@@ -10,8 +10,10 @@ pub mod build;
 pub mod cohorts;
 pub mod comparisons;
 pub mod covariates;
+pub mod dependency;
 pub mod explain;
 pub mod findings;
+pub mod injection;
 pub mod layout;
 mod markdown;
 pub mod numbers;
@@ -20,6 +22,7 @@ pub mod picture;
 pub mod provenance;
 pub mod render;
 pub mod runs;
+pub mod scenarios;
 pub mod stages;
 pub mod summary;
 pub mod values;
@@ -29,9 +32,11 @@ use serde::Serialize;
 
 pub use cohorts::CohortReport;
 pub use comparisons::{Comparison, ShiftReport, StageShift};
+pub use dependency::{ChangeReport, DependencyReport, Prediction, StageDependency};
 pub use explain::{CoverReport, DrillReport, GroupReport, PhaseReport};
 pub use provenance::{Input, PlaceReport, ProblemReport, Provenance, Records};
 pub use runs::{Incomplete, Joins, RunReport, RunWindowReport, Runs};
+pub use scenarios::{DelayReport, ScenarioReport};
 pub use stages::{CorrelationReport, SchedReport, StageReport, Totals, WindowReport};
 pub use summary::MetricReport;
 pub use values::{Amount, Ordered, millionth};
@@ -70,6 +75,15 @@ pub struct Report {
     pub cohorts: Vec<CohortReport>,
     /// Every two cohorts compared in pairs.
     pub comparisons: Vec<Comparison>,
+    /// What injected delays did to the total.
+    pub injections: Vec<injection::InjectionReport>,
+    /// Cohorts under each scenario, when there are several of them.
+    pub scenarios: Vec<ScenarioReport>,
+    /// How the client's latency went with how long it waited before it asked.
+    pub delays: Vec<DelayReport>,
+    /// What the end would be if stages took another time, one entry a cohort;
+    /// empty where nothing was asked.
+    pub dependency: Vec<DependencyReport>,
     /// What the figures say, in words.
     pub findings: Vec<Finding>,
     /// Runs nearest to the median, drawn in time; only where that was asked.

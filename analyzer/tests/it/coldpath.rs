@@ -118,7 +118,8 @@ fn metrics_count_from_the_spawn_instant() {
         "process_to_listener": 1.0, "health": 0.2, "process_to_health": 1.3, "health_to_session": 3.7,
         "action_to_session": 3.7, "session_cold": 3.67, "session_warm": 0.2, "session_preheated": null,
         "process_to_session": 5.0, "shutdown": 1.0, "rss_listener": 3_000_000, "rss_session": 7_000_000,
-        "rss_session_process": null, "rss_peak": null,
+        "rss_session_process": null, "rss_peak": null, "rss_sampled_peak": null,
+        "initialize": null, "request": null, "process_to_exit": null,
     });
     assert_eq!(report["runs"]["items"][0]["metrics"], expected);
     let absent = named(&report["metrics"], "rss_peak");

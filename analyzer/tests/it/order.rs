@@ -8,6 +8,7 @@ use coldpath_analyzer::input::batch::Batch;
 use coldpath_analyzer::input::decode::Decoded;
 use coldpath_analyzer::input::read_values;
 use coldpath_analyzer::report::build::Items;
+use coldpath_analyzer::report::dependency::{Asked, Drags};
 use coldpath_analyzer::report::render::{Format, render};
 use coldpath_analyzer::stats::quantile::Definition;
 use coldpath_analyzer::trace::dataset::Dataset;
@@ -32,6 +33,10 @@ fn body(files: &[Vec<u8>]) -> String {
         model: None,
         definition: Definition::Type7,
         items: Items::Every,
+        dependency: Asked {
+            changes: Vec::new(),
+            drag: Drags::Taken,
+        },
         afterwards: Afterwards::GoesOn,
     };
     let report = report_of(&data, problems, request).unwrap();

@@ -118,6 +118,22 @@ fn every_report_is_what_the_schema_says() {
 }
 
 #[test]
+fn predictions_are_what_the_schema_says() {
+    let schema = schema();
+    for (input, change) in [
+        (fixture("qwen-serve-0.24.4/cold"), "acp_import=-50%"),
+        (fixture("coldpath/valid/one-run"), "channel.spawn=0"),
+    ] {
+        let input = input.to_str().unwrap();
+        let found = report(["--drag", "--what-if", change, input]);
+        let dependency = &found["dependency"][0];
+        assert!(!dependency["stages"].as_array().unwrap().is_empty());
+        assert!(!dependency["predictions"].as_array().unwrap().is_empty());
+        assert_eq!(check(&schema, &schema, &found, ""), Ok(()), "{input}");
+    }
+}
+
+#[test]
 fn the_checker_refuses_what_the_schema_forbids() {
     let schema = schema();
     let good = report([fixture("coldpath/valid/one-run")]);

@@ -20,7 +20,7 @@ use coldpath_acp::message::{
     self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, RpcError,
 };
 use coldpath_acp::messages::{InitializeRequest, NewSessionRequest, method};
-use coldpath_trace_format::emit::{fault, uuid};
+use coldpath_trace_format::emit::{fault, inject, uuid};
 use coldpath_trace_format::spans;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -293,6 +293,7 @@ impl Agent {
             && session.head.is_some()
             && self.settings.git_status == GitStatus::Ask
         {
+            inject::hold_up("agent.", "git_status");
             self.status.ask(&session.directory, &id);
         }
         if mcp_servers > 0 {

@@ -11,7 +11,7 @@ use crate::startup::set_sched;
 use crate::trace::{Handed, Trace};
 use coldpath_acp::message::RpcError;
 use coldpath_trace_format::attributes as keys;
-use coldpath_trace_format::emit::{SpanContext, Stage, Telemetry, WallNanos};
+use coldpath_trace_format::emit::{SpanContext, Stage, Telemetry, WallNanos, inject};
 use coldpath_trace_format::profile::{PhaseList, ProfileKind, ProfileRecord};
 use coldpath_trace_format::spans;
 
@@ -100,6 +100,7 @@ impl<'a> Stages<'a> {
     /// Ends the stage before, and begins this one.
     pub(crate) fn enter(&mut self, stage: SessionStage) {
         if let Some((clock, start)) = &mut self.recording {
+            inject::hold_up("", start.current.span_name());
             start.ended.push((start.current, clock.edge()));
             start.current = stage;
         }
@@ -122,6 +123,7 @@ impl<'a> Stages<'a> {
 
     fn end(self) -> Option<SessionStart> {
         let (clock, mut start) = self.recording?;
+        inject::hold_up("", start.current.span_name());
         start.ended.push((start.current, clock.edge()));
         Some(start)
     }

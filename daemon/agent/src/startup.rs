@@ -8,7 +8,7 @@
 
 use crate::edges::{Edge, EdgeClock, millis};
 use coldpath_trace_format::attributes::META_STARTUP_PROFILE;
-use coldpath_trace_format::emit::{SpanContext, SpawnStamp, Stage, Telemetry};
+use coldpath_trace_format::emit::{SpanContext, SpawnStamp, Stage, Telemetry, inject};
 use coldpath_trace_format::profile::{Phase, PhaseList};
 use coldpath_trace_format::spans;
 use serde::Serialize;
@@ -47,6 +47,7 @@ impl Startup {
 
     /// Ends the phase `name`, which began where the phase before it ended.
     pub(crate) fn mark(&mut self, name: &'static str, clock: &EdgeClock) {
+        inject::hold_up(spans::AGENT_PHASE_PREFIX, name);
         let now = clock.edge();
         self.push(name, now);
     }

@@ -10,7 +10,7 @@ use super::process::{AgentProcess, Exit, Pipes};
 use crate::http::Token;
 use coldpath_acp::framing::{LineBuffer, MAX_LINE_BYTES};
 use coldpath_acp::message::{self, Incoming, METHOD_NOT_FOUND, RpcError};
-use coldpath_trace_format::emit::{MonoNanos, SpanContext};
+use coldpath_trace_format::emit::{MonoNanos, SpanContext, inject};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -305,8 +305,9 @@ impl Channel {
 
     fn pass_on(&self, line: &[u8]) {
         let text = self.redact(&String::from_utf8_lossy(line));
-        // A fault line is for whoever waits for it.
-        if cfg!(feature = "fault-points") && text.starts_with("fault ") {
+        // A line of a fault point is for whoever waits for it.
+        let of_fault_point = text.starts_with("fault ") || text.starts_with(inject::SIGN);
+        if cfg!(feature = "fault-points") && of_fault_point {
             use std::io::Write as _;
             let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
             return;

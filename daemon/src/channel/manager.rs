@@ -7,6 +7,7 @@ use super::handshake::{self, Exchange};
 use super::live::Channel;
 use super::process::{AgentProcess, Family, KILL_GRACE, SpawnOrder, end_survivors, kill_survivors};
 use crate::config::Config;
+use crate::runtime::hold_up;
 use crate::store::{ProcessIdentity, Store};
 use coldpath_trace_format::emit::profile_file::ProfileFile;
 use coldpath_trace_format::emit::{
@@ -212,6 +213,7 @@ impl Channels {
         if fault::reached(spans::CHANNEL_SPAWN) {
             std::future::pending::<()>().await;
         }
+        hold_up(spans::CHANNEL_SPAWN).await;
         // A stop may have come since the place in line was given: it ended what it
         // saw, and an agent that is started now would be nobody's.
         let spawned = if self.stopping.get() {
@@ -386,6 +388,7 @@ impl Channels {
         if fault::reached(spans::CHANNEL_INITIALIZE) {
             std::future::pending::<()>().await;
         }
+        hold_up(spans::CHANNEL_INITIALIZE).await;
         let request = handshake::request(stage);
         let result = channel
             .call("initialize", &request, deadline, config.initialize_timeout)

@@ -9,11 +9,14 @@
 mod body;
 mod children;
 mod connections;
+mod hold_up;
 mod requests;
 mod rewound;
 mod server;
 mod session_route;
 mod starting;
+
+pub(crate) use hold_up::hold_up;
 
 use crate::boot::{BootRecord, BootTold, HealthRecord, Pending, RequestRecord, Trigger};
 use crate::channel::{Channels, Services};
@@ -24,7 +27,7 @@ use crate::http::{Answer, Head};
 use crate::session::Sessions;
 use crate::signals::StopSignal;
 use crate::store::{ProcessIdentity, Store};
-use coldpath_trace_format::emit::{MonoNanos, SpanContext, Stage, Telemetry, fault};
+use coldpath_trace_format::emit::{MonoNanos, SpanContext, Stage, Telemetry, fault, inject};
 use coldpath_trace_format::{attributes as keys, spans};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -141,6 +144,7 @@ impl Building {
             stage.link(cause);
         }
         fault::block(spans::RUNTIME_START);
+        inject::hold_up("", spans::RUNTIME_START);
         telemetry
             .stage_at(spans::RUNTIME_TELEMETRY, stage.context().as_ref(), begun)
             .end();
@@ -186,6 +190,7 @@ impl Building {
     ) -> Result<Built, String> {
         let parent = stage.context();
         let mut opening = telemetry.stage(spans::RUNTIME_STORE, parent.as_ref());
+        inject::hold_up("", spans::RUNTIME_STORE);
         let opened = Store::open(&self.order.config.state_dir).map_err(|error| error.to_string());
         if let Err(message) = &opened {
             opening.fail("store_unavailable", message.clone());

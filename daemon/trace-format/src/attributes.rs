@@ -61,6 +61,12 @@ pub const RSS_SESSION: &str = "coldpath.rss.session_bytes";
 pub const RSS_SESSION_PROCESS: &str = "coldpath.rss.session_process_bytes";
 /// `run`: peak RSS of the process tree, an upper bound, bytes, an integer.
 pub const RSS_PEAK: &str = "coldpath.rss.peak_bytes";
+/// `run`: largest RSS of the process tree among periodic samples, bytes, an integer.
+pub const RSS_SAMPLED_PEAK: &str = "coldpath.rss.sampled_peak_bytes";
+/// `run`: prefix of injected delays, followed by the stage; the suffix is `_ns`.
+pub const RUN_INJECT_PREFIX: &str = "coldpath.run.inject.";
+/// `run`: what the program does not offer, and what was done instead; absent when nothing.
+pub const RUN_FALLBACK: &str = "coldpath.run.fallback";
 
 /// `client.*`: `cold`, `warm` or `preheated`.
 pub const SESSION_TEMPERATURE: &str = "coldpath.session.temperature";
@@ -131,7 +137,7 @@ pub const META_STARTUP_PROFILE: &str = "coldpath.startupProfile";
 pub const META_QWEN_STARTUP_PROFILE: &str = "qwen.daemon.channelStartupProfile";
 
 /// Every name of this module, in its order; tests hold the documentation to it.
-pub const ALL: [&str; 60] = [
+pub const ALL: [&str; 63] = [
     SERVICE_NAME,
     SERVICE_VERSION,
     SERVICE_INSTANCE_ID,
@@ -161,6 +167,9 @@ pub const ALL: [&str; 60] = [
     RSS_SESSION,
     RSS_SESSION_PROCESS,
     RSS_PEAK,
+    RSS_SAMPLED_PEAK,
+    RUN_INJECT_PREFIX,
+    RUN_FALLBACK,
     SESSION_TEMPERATURE,
     CHANNEL_ID,
     CHANNEL_PATH,

@@ -44,4 +44,6 @@ pub mod env {
     pub const CHANNEL: &str = "COLDPATH_CHANNEL";
     /// Span in which a build with `fault-points` stops for ever.
     pub const FAULT: &str = "COLDPATH_FAULT";
+    /// Stages that a build with `fault-points` holds up, `STAGE=NANOSECONDS;…`.
+    pub const INJECT: &str = "COLDPATH_INJECT";
 }

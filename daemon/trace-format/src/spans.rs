@@ -16,6 +16,12 @@ pub const CLIENT_SESSION: &str = "client.session";
 pub const CLIENT_CAPABILITIES: &str = "client.capabilities";
 /// One explicit preheat call as the client saw it.
 pub const CLIENT_PREHEAT: &str = "client.preheat";
+/// One ACP `initialize` of an agent that is driven raw, as the client saw it.
+pub const CLIENT_INITIALIZE: &str = "client.initialize";
+/// Any other request as the client saw it.
+pub const CLIENT_REQUEST: &str = "client.request";
+/// A command that ends by itself: spawn instant to its end.
+pub const CLIENT_COMMAND: &str = "client.command";
 /// SIGTERM to the end of the process.
 pub const CLIENT_SHUTDOWN: &str = "client.shutdown";
 
@@ -62,7 +68,7 @@ pub const AGENT_SESSION_START: &str = "agent.session_start";
 pub const AGENT_SESSION_PREFIX: &str = "agent.session.";
 
 /// Every name of this module, in its order; tests hold the documentation to it.
-pub const ALL: [&str; 28] = [
+pub const ALL: [&str; 31] = [
     RUN,
     CLIENT_LISTENER,
     CLIENT_HEALTH,
@@ -70,6 +76,9 @@ pub const ALL: [&str; 28] = [
     CLIENT_SESSION,
     CLIENT_CAPABILITIES,
     CLIENT_PREHEAT,
+    CLIENT_INITIALIZE,
+    CLIENT_REQUEST,
+    CLIENT_COMMAND,
     CLIENT_SHUTDOWN,
     DAEMON_BOOT,
     BOOT_EXEC,

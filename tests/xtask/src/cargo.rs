@@ -19,6 +19,8 @@ pub(crate) struct Build<'a> {
     /// `--target`, needed where flags must not reach build scripts and macros.
     pub(crate) target: Option<&'a str>,
     pub(crate) rustflags: &'a [&'a str],
+    /// Features, `PACKAGE/FEATURE`.
+    pub(crate) features: &'a [&'a str],
 }
 
 /// Cargo, as it runs this task.
@@ -38,6 +40,9 @@ pub(crate) fn build(build: &Build<'_>) -> Outcome<Programs> {
     command.args(["--profile", build.profile]);
     for package in build.packages {
         command.args(["-p", package]);
+    }
+    for feature in build.features {
+        command.args(["--features", feature]);
     }
     if let Some(target) = build.target {
         command.args(["--target", target]);

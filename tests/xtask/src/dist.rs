@@ -41,6 +41,7 @@ pub(crate) fn build(wanted: &[(&str, &str)]) -> Outcome<Programs> {
         packages: &packages,
         target: Some(&host),
         rustflags,
+        ..Build::default()
     })?;
     let dir = target_dir().join("dist-programs");
     std::fs::create_dir_all(&dir)

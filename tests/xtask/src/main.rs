@@ -9,11 +9,13 @@ mod bench_analyze;
 mod bench_guard;
 mod bench_live;
 mod bench_page;
+mod bench_qwen;
 mod cargo;
 mod demo;
 mod dist;
 mod fuzz;
 mod guard_selftest;
+mod inject_check;
 mod pictures;
 mod steps;
 mod tools;
@@ -39,6 +41,13 @@ cargo xtask TASK
   bench guard [--runs N] guard check on a closure of 800 packages and on programs of 30 MB and over
                          200 MB, beside cargo-deny and cargo-bloat, in N turns (5); the first run
                          builds nushell, some 5 minutes, and installs both controls
+  bench qwen [--runs N]  a real qwen serve, coldpathd over the same agent, and that agent raw,
+                         interleaved, N of each (12); installs node and qwen-code from npm below
+                         the target folder
+  inject-check [--runs N]
+                         delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
+                         the measured shift must lie where `analyze --what-if` said a repeat would
+                         find it in 9 of 10 for each; leaves target/inject-check
   bench page [--runs N]  the page of 1,000 and of 20,000 cold starts: written beside the other formats
                          and opened in Chromium, in N turns (5)
   pictures               docs/pictures of the README, from the bundled captures; needs Chromium
@@ -63,6 +72,8 @@ fn main() -> ExitCode {
             steps::runs(options, 5).and_then(bench_analyze::run)
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
+        ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
+        ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
         ["bench", "page", ref options @ ..] => steps::runs(options, 5).and_then(bench_page::run),
         ["pictures"] => pictures::run(),
         ["bench", "live", ref options @ ..] => steps::runs(options, 20).and_then(bench_live::run),

@@ -1,29 +1,52 @@
+use super::args::{Cli, Command};
 use super::*;
+use crate::arm::Arm;
+use crate::draft::{DraftError, Surroundings, check_sets};
 
-fn parse(args: &[&str]) -> RunArgs {
+fn parse(args: &[&str]) -> Draft {
+    let line = ["measure"].iter().chain(args).copied();
+    let draft = match <Cli as clap::Parser>::try_parse_from(line).unwrap().command {
+        Command::Run(given) => given.into_draft(),
+        Command::Pair(given) => given.into_draft(),
+        Command::Aa(given) => given.into_draft(),
+        Command::Suite(given) => given.into_draft(),
+        Command::Shim { .. } | Command::Watchdog => panic!("another command"),
+    };
+    draft.unwrap()
+}
+
+fn run(args: &[&str]) -> Result<Draft, UsageError> {
     let line = ["measure", "run", "--out", "unused"]
         .iter()
         .chain(args)
         .copied();
-    match Cli::try_parse_from(line).unwrap().command {
-        Command::Run(args) => args,
-        Command::Watchdog => panic!("another command"),
+    match <Cli as clap::Parser>::try_parse_from(line).unwrap().command {
+        Command::Run(given) => given.into_draft(),
+        _ => panic!("another command"),
     }
 }
 
-fn arms_of(args: &[&str]) -> Result<Vec<Arm>, UsageError> {
-    arms(&parse(args), Path::new("/"), OsStr::new("/bin:/usr/bin"))
+fn arms_of(draft: Draft) -> Result<Vec<Arm>, DraftError> {
+    let around = Surroundings {
+        current_dir: "/".into(),
+        search_path: "/bin:/usr/bin".into(),
+        own: "/measure".into(),
+    };
+    check_sets(draft.sets, &around).map(|(_, arms)| arms)
 }
 
 #[track_caller]
 fn check_refused(args: &[&str], expected: &str) {
-    let message = arms_of(args).unwrap_err().to_string();
+    let message = match run(args) {
+        Err(error) => error.to_string(),
+        Ok(draft) => arms_of(draft).unwrap_err().to_string(),
+    };
     assert!(message.contains(expected), "{message}");
 }
 
 #[test]
 fn a_choice_is_for_all_arms_or_for_one() {
-    let arms = arms_of(&[
+    let draft = run(&[
         "--arm",
         "on=sh -c 'exit 0'",
         "--arm",
@@ -31,33 +54,92 @@ fn a_choice_is_for_all_arms_or_for_one() {
         "--scenario",
         "off=no-telemetry",
         "--stop-at",
-        "health",
-        "--stop-at",
         "on=ready",
-    ])
-    .unwrap();
+        "--stop-at",
+        "health",
+        "--sampler",
+        "off=off",
+        "--inject",
+        "on=session.new=+2ms",
+    ]);
+    let arms = arms_of(draft.unwrap()).unwrap();
     let read: Vec<_> = arms
         .iter()
-        .map(|arm| (arm.name.as_str(), arm.scenario, arm.stop_at))
+        .map(|arm| (arm.name.as_str(), arm.scenario.to_string(), arm.stop_at))
         .collect();
     assert_eq!(
         read,
         [
-            ("on", Scenario::Cold, StopAt::Ready),
-            ("off", Scenario::NoTelemetry, StopAt::Health),
+            ("on", "cold".to_owned(), StopAt::Ready),
+            ("off", "no-telemetry".to_owned(), StopAt::Health),
         ]
     );
     assert_eq!(arms[0].words, ["sh", "-c", "exit 0"]);
     assert!(arms[0].program.is_absolute());
+    assert_eq!(arms[0].injections.len(), 1);
+    assert!(arms[1].injections.is_empty());
+    assert_eq!(arms[0].sampling, Sampling::USUAL);
+    assert_eq!(arms[1].sampling, Sampling::Off);
 }
 
 #[test]
 fn a_command_after_the_dashes_is_one_arm_named_by_its_program() {
-    let arms = arms_of(&["--", "/bin/sh", "-c", "a b"]).unwrap();
+    let draft = run(&["--", "/bin/sh", "-c", "a b"]).unwrap();
+    let arms = arms_of(draft).unwrap();
     assert_eq!(arms.len(), 1);
     assert_eq!(arms[0].name, "sh");
     assert_eq!(arms[0].words, ["/bin/sh", "-c", "a b"]);
     assert_eq!(arms[0].stop_at, StopAt::Session);
+}
+
+#[test]
+fn a_pair_injects_into_the_candidate_and_an_aa_runs_one_command_twice() {
+    let draft = parse(&[
+        "pair",
+        "--out",
+        "x",
+        "--control",
+        "sh a",
+        "--candidate",
+        "sh b",
+        "--inject",
+        "session.new=+5ms",
+        "--pairs",
+        "3",
+    ]);
+    assert_eq!(draft.kind, Kind::Pair);
+    assert_eq!((draft.sets[0].runs, draft.sets[0].warmup), (3, 1));
+    let [control, candidate] = &draft.sets[0].arms[..] else {
+        panic!("two arms");
+    };
+    assert_eq!([&control.name, &candidate.name], PAIR);
+    assert!(control.injections.is_empty());
+    assert_eq!(candidate.injections[0].nanos(), 5_000_000);
+
+    let draft = parse(&[
+        "aa",
+        "--out",
+        "x",
+        "--scenario",
+        "delay=250",
+        "--",
+        "sh",
+        "a",
+    ]);
+    let [a, b] = &draft.sets[0].arms[..] else {
+        panic!("two arms");
+    };
+    assert_eq!((&a.words, &a.scenario), (&b.words, &b.scenario));
+    assert_eq!(a.scenario.to_string(), "delay=250");
+    assert_eq!(draft.sets[0].runs, 60);
+}
+
+#[test]
+fn a_suite_runs_every_scenario_of_the_campaign() {
+    let draft = parse(&["suite", "--out", "x", "--", "sh"]);
+    let arms = arms_of(draft).unwrap();
+    let scenarios: Vec<String> = arms.iter().map(|arm| arm.scenario.to_string()).collect();
+    assert_eq!(scenarios, suite::SCENARIOS);
 }
 
 #[test]
@@ -80,27 +162,29 @@ fn wrong_arms_and_choices_are_named() {
     );
     check_refused(
         &["--arm", "a=sh", "--scenario", "warm"],
-        "`--scenario warm` is not known\nhint: one of cold, no-telemetry",
+        "arm `a`: driver `http` has no scenario `warm`\nhint: it has await-preheat, cold,",
+    );
+    check_refused(
+        &["--arm", "a=sh", "--driver", "htpt"],
+        "arm `a`: driver htpt: there is no such driver",
+    );
+    check_refused(&["--arm", "a=sh", "--inject", "x=5ms"], "is no injection");
+    check_refused(
+        &["--arm", "a=sh", "--sampler", "often"],
+        "`--sampler often` is not known",
+    );
+    check_refused(
+        &["--experiment", "x.toml", "--scenario", "cold"],
+        "`--scenario` does not go with --experiment",
+    );
+    check_refused(
+        &["--experiment", "./no-such.toml"],
+        "cannot read ./no-such.toml",
     );
 }
 
 #[test]
 fn an_arm_and_a_command_exclude_each_other() {
     let line = ["measure", "run", "--out", "x", "--arm", "a=b", "--", "c"];
-    assert!(Cli::try_parse_from(line).is_err());
-}
-
-#[test]
-fn an_output_directory_is_new_or_empty() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().canonicalize().unwrap();
-    assert_eq!(make_out(&root.join("a/b")).unwrap(), root.join("a/b"));
-    assert_eq!(make_out(&root.join("a/b")).unwrap(), root.join("a/b"));
-    let message = make_out(&root.join("a")).unwrap_err().to_string();
-    assert!(message.contains("is not empty\nhint:"), "{message}");
-    std::fs::write(root.join("file"), "").unwrap();
-    assert!(matches!(
-        make_out(&root.join("file")),
-        Err(UsageError::Out(_, _))
-    ));
+    assert!(<Cli as clap::Parser>::try_parse_from(line).is_err());
 }

@@ -3,7 +3,6 @@
 //!
 //! Works on buffers; connects to nothing, waits for nothing, reads no clock.
 
-use super::RequestStep;
 use std::ops::Range;
 
 /// Longest response head: what the servers of this field send is under 1 KiB.
@@ -68,9 +67,9 @@ impl PreparedRequest {
     /// Builds the request with its `traceparent`. One connection carries one
     /// request, and it says so.
     #[must_use]
-    pub fn new(step: &RequestStep, traceparent: &str) -> Self {
+    pub fn new(method: &str, path: &str, body: Option<&str>, traceparent: &str) -> Self {
         let mut after_host = format!("\r\ntraceparent: {traceparent}\r\nConnection: close\r\n");
-        if let Some(body) = &step.body {
+        if let Some(body) = body {
             after_host.push_str("Content-Type: application/json\r\nContent-Length: ");
             after_host.push_str(&body.len().to_string());
             after_host.push_str("\r\n\r\n");
@@ -78,7 +77,7 @@ impl PreparedRequest {
         } else {
             after_host.push_str("\r\n");
         }
-        let before_host = format!("{} {} HTTP/1.1\r\nHost: ", step.method, step.path);
+        let before_host = format!("{method} {path} HTTP/1.1\r\nHost: ");
         let room = before_host.len() + AUTHORITY_ROOM + after_host.len();
         Self {
             before_host,
@@ -87,12 +86,17 @@ impl PreparedRequest {
         }
     }
 
-    /// Fills in the host and gives the whole request, to be sent in one write.
-    pub fn bytes_for(&mut self, authority: &str) -> &[u8] {
+    /// Fills in the host.
+    pub fn fill_in(&mut self, authority: &str) {
         self.bytes.clear();
         self.bytes.extend_from_slice(self.before_host.as_bytes());
         self.bytes.extend_from_slice(authority.as_bytes());
         self.bytes.extend_from_slice(self.after_host.as_bytes());
+    }
+
+    /// The whole request, once the host is filled in.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }

@@ -29,7 +29,7 @@ pub struct BadListener(pub String);
 /// A search for the ready line.
 #[derive(Debug)]
 pub struct ReadyScanner {
-    marker: &'static str,
+    marker: String,
     line: Vec<u8>,
     cut: bool,
 }
@@ -37,9 +37,9 @@ pub struct ReadyScanner {
 impl ReadyScanner {
     /// Starts a search for a line that holds `marker`.
     #[must_use]
-    pub fn new(marker: &'static str) -> Self {
+    pub fn new(marker: &str) -> Self {
         Self {
-            marker,
+            marker: marker.to_owned(),
             line: Vec::with_capacity(USUAL_LINE_BYTES),
             cut: false,
         }
@@ -57,7 +57,7 @@ impl ReadyScanner {
             self.line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 let found = (!self.cut)
-                    .then(|| listener_in(&self.line, self.marker))
+                    .then(|| listener_in(&self.line, &self.marker))
                     .flatten();
                 self.line.clear();
                 self.cut = false;

@@ -39,6 +39,8 @@ pub const LOAD: &str = "loadavg_1m";
 pub const FREQUENCY: &str = "cpu_khz";
 /// Share of the processors' time over the whole run that the hypervisor took, 0 to 1.
 pub const STEAL: &str = "steal_share";
+/// Share of the target's own files in the page cache before the run, 0 to 1.
+pub const CACHED: &str = "target_cached_share";
 /// Mediator: time the tree's threads waited for a processor ÷ window; may exceed 1.
 pub const RUN_QUEUE: &str = "tree.runq_ratio";
 /// Mediator: major faults of the tree up to the end of the window.

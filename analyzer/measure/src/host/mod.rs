@@ -6,5 +6,7 @@
 
 pub mod covariates;
 pub mod describe;
+pub mod page_cache;
 pub mod process;
+pub mod sampler;
 pub mod tree;

@@ -56,6 +56,13 @@ pub fn read_memory(pid: i32) -> Option<Memory> {
     Some(parse_memory(&String::from_utf8_lossy(&bytes)))
 }
 
+/// Resident pages by `statm`; `None` when the process is gone.
+#[must_use]
+pub fn read_resident_pages(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(proc_dir(pid).join("statm")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Bytes that the process and the children it has waited for read from storage.
 ///
 /// # Errors

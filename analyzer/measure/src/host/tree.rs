@@ -90,6 +90,37 @@ impl Tree {
     }
 }
 
+/// A tree's memory at one glance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// The processes, root first.
+    pub pids: Vec<i32>,
+    /// Sum of their resident sets.
+    pub rss: Bytes,
+}
+
+/// Reads the resident sets of a tree and nothing else: about 10 µs a thread.
+#[must_use]
+pub fn glance(root: i32) -> Glance {
+    let page = rustix::param::page_size() as u64;
+    let mut found = Glance::default();
+    let mut sum = 0_u64;
+    let mut pending = vec![root];
+    while let Some(pid) = pending.pop() {
+        let Some(pages) = process::read_resident_pages(pid) else {
+            continue;
+        };
+        sum = sum.saturating_add(pages.saturating_mul(page));
+        found.pids.push(pid);
+        if found.pids.len() >= PROCESSES_MAX {
+            break;
+        }
+        pending.extend(process::read_children(pid).unwrap_or_default());
+    }
+    found.rss = Bytes::from_bytes(sum);
+    found
+}
+
 /// Descriptors by which the RSS of a listening program is read in one or two
 /// system calls. Opened while the program still starts.
 #[derive(Debug)]

@@ -9,6 +9,8 @@ pub mod stop;
 
 use super::tail::Tail;
 use crate::cleanup::sweep::timespec;
+use crate::driver::Stream;
+use crate::host::sampler::Sampler;
 use crate::host::tree::ListenerProbe;
 use crate::interrupt::Interrupts;
 use coldpath_trace_format::emit::{Anchor, MonoNanos, SpawnStamp};
@@ -35,12 +37,25 @@ pub struct Launch {
     pub program: PathBuf,
     /// The command, its own name first.
     pub words: Vec<OsString>,
-    /// Variables to set.
-    pub set: Vec<(&'static str, OsString)>,
-    /// Variables to remove.
+    /// Variables to set; of several of one name the last counts.
+    pub set: Vec<(OsString, OsString)>,
+    /// Variables to remove, before others are set.
     pub removed: Vec<&'static str>,
+    /// What it reads.
+    pub input: Input,
+    /// Reads the memory of its tree, if anybody does.
+    pub sampler: Option<Sampler>,
     /// Clock anchor of the run.
     pub anchor: Anchor,
+}
+
+/// What a program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing.
+    Null,
+    /// What we write.
+    Pipe,
 }
 
 /// A program that has been spawned and not yet been reaped.
@@ -51,6 +66,8 @@ pub struct Running<'a> {
     pidfd: OwnedFd,
     probe: Option<ListenerProbe>,
     spawned: MonoNanos,
+    stdin: Option<OwnedFd>,
+    sampler: Option<Sampler>,
     stdout: Output,
     stderr: Output,
     interrupts: &'a Interrupts,
@@ -60,12 +77,14 @@ pub struct Running<'a> {
 /// What a wait is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Awaited<'a> {
-    /// Bytes on the program's stdout, which are then not emptied by the wait.
-    Stdout,
+    /// Bytes on an output, which is then not emptied by the wait.
+    Output(Stream),
     /// A descriptor that can be read.
     Readable(BorrowedFd<'a>),
     /// A descriptor that can be written.
     Writable(BorrowedFd<'a>),
+    /// Room in the program's input.
+    Input,
 }
 
 /// How a wait ended.
@@ -89,17 +108,25 @@ struct Output {
 
 /// Spawns the program; also gives the instant just before.
 pub fn spawn<'a>(
-    launch: &Launch,
+    launch: &mut Launch,
     interrupts: &'a Interrupts,
 ) -> (MonoNanos, io::Result<Running<'a>>) {
     match prepare(launch) {
-        Ok((command, outputs)) => spawn_now(command, outputs, launch, interrupts),
+        Ok(prepared) => spawn_now(prepared, launch, interrupts),
         Err(error) => (MonoNanos::now(), Err(error)),
     }
 }
 
 /// Everything that can be done before the instant that is stamped.
-fn prepare(launch: &Launch) -> io::Result<(Command, [Output; 2])> {
+fn prepare(launch: &Launch) -> io::Result<Prepared> {
+    let (stdin, input): (Stdio, _) = match launch.input {
+        Input::Null => (File::open("/dev/null")?.into(), None),
+        Input::Pipe => {
+            let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+            rustix::io::ioctl_fionbio(&writer, true)?;
+            (reader.into(), Some(writer))
+        }
+    };
     let (out_reader, out_writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let (err_reader, err_writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut command = Command::new(&launch.program);
@@ -107,29 +134,45 @@ fn prepare(launch: &Launch) -> io::Result<(Command, [Output; 2])> {
         command.arg0(name).args(arguments);
     }
     command
-        .stdin(File::open("/dev/null")?)
+        .stdin(stdin)
         .stdout(Stdio::from(out_writer))
         .stderr(Stdio::from(err_writer))
         .process_group(0);
-    for (name, value) in &launch.set {
-        command.env(name, value);
-    }
     for name in &launch.removed {
         command.env_remove(name);
+    }
+    for (name, value) in &launch.set {
+        command.env(name, value);
     }
     let output = |fd| Output {
         fd: Some(fd),
         tail: Tail::new(),
     };
-    Ok((command, [output(out_reader), output(err_reader)]))
+    Ok(Prepared {
+        command,
+        input,
+        outputs: [output(out_reader), output(err_reader)],
+    })
+}
+
+/// A command and our ends of its pipes.
+struct Prepared {
+    command: Command,
+    input: Option<OwnedFd>,
+    outputs: [Output; 2],
 }
 
 fn spawn_now<'a>(
-    mut command: Command,
-    [stdout, stderr]: [Output; 2],
-    launch: &Launch,
+    prepared: Prepared,
+    launch: &mut Launch,
     interrupts: &'a Interrupts,
 ) -> (MonoNanos, io::Result<Running<'a>>) {
+    let Prepared {
+        mut command,
+        input,
+        outputs: [stdout, stderr],
+    } = prepared;
+    let sampler = launch.sampler.take();
     let stamp = SpawnStamp::now(launch.anchor);
     command.env(env::SPAWN, stamp.to_string());
     let spawned = command.spawn();
@@ -148,6 +191,8 @@ fn spawn_now<'a>(
                 pid,
                 pidfd,
                 spawned: stamp.spawned,
+                stdin: input,
+                sampler: sampler.map(|sampler| sampler.begun(stamp.spawned)),
                 stdout,
                 stderr,
                 interrupts,
@@ -195,91 +240,160 @@ impl Running<'_> {
         self.stderr.tail.text()
     }
 
-    /// Reads from stdout what is there, after [`Awaited::Stdout`] was ready; 0 at
-    /// its end.
+    /// What was sampled.
+    #[must_use]
+    pub fn sampler(&self) -> Option<&Sampler> {
+        self.sampler.as_ref()
+    }
+
+    /// The program's input, while it is open.
+    #[must_use]
+    pub fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.stdin.as_ref().map(|fd| fd.as_fd())
+    }
+
+    /// Ends the program's input.
+    pub fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Sends the program a signal; one that has ended gets none.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Reads from an output what is there, after [`Awaited::Output`] was ready; 0
+    /// at its end.
     ///
     /// # Errors
     /// The pipe fails.
-    pub fn read_stdout(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(fd) = &self.stdout.fd else {
+    pub fn read_output(&mut self, stream: Stream, buffer: &mut [u8]) -> io::Result<usize> {
+        let output = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let Some(fd) = &output.fd else {
             return Ok(0);
         };
         let read = rustix::io::read(fd, &mut *buffer)?;
         if read == 0 {
-            self.stdout.fd = None;
+            output.fd = None;
         }
-        self.stdout.tail.push(&buffer[..read]);
+        output.tail.push(&buffer[..read]);
         Ok(read)
     }
 
-    /// Waits until the deadline is over, a signal comes, what is awaited is there
-    /// or the program ends; looked at in this order, so that a program that never
-    /// stops sending holds nobody. A stdout that has ended never becomes ready.
+    /// Waits for one thing; see [`Running::wait_any`].
     pub fn wait(&mut self, awaited: Awaited<'_>, deadline: MonoNanos) -> Wake {
+        self.wait_any(&[awaited], deadline, &mut Vec::new())
+    }
+
+    /// Waits until the deadline is over, a signal comes, something of what is
+    /// awaited is there (`ready` says which) or the program ends; looked at in this
+    /// order, so that a program that never stops sending holds nobody. An output
+    /// that has ended never becomes ready.
+    pub fn wait_any(
+        &mut self,
+        awaited: &[Awaited<'_>],
+        deadline: MonoNanos,
+        ready: &mut Vec<bool>,
+    ) -> Wake {
         loop {
             let left = deadline.since(MonoNanos::now());
             if left.is_zero() {
                 return Wake::TimedOut;
             }
-            let ready = self.poll(Some(awaited), left, true);
-            if ready.interrupted {
+            let found = self.poll(awaited, left, true, ready);
+            if found.interrupted {
                 return Wake::Interrupted;
             }
-            if ready.awaited {
+            if ready.contains(&true) {
                 return Wake::Ready;
             }
-            if ready.exited {
+            if found.exited {
                 return Wake::Exited;
             }
+            self.sample_when_due();
         }
     }
 
-    /// One `poll`; outputs that have something are emptied once.
-    fn poll(&mut self, awaited: Option<Awaited<'_>>, longest: Duration, heed: bool) -> Ready {
-        let nothing = PollFlags::empty();
-        let pidfd = self.pidfd.as_fd();
-        let for_stdout = matches!(awaited, Some(Awaited::Stdout));
-        let (stdout, stderr) = (&self.stdout.fd, &self.stderr.fd);
-        let (target, events) = match awaited {
-            Some(Awaited::Readable(fd)) => (fd, PollFlags::IN),
-            Some(Awaited::Writable(fd)) => (fd, PollFlags::OUT),
-            Some(Awaited::Stdout) | None => (pidfd, nothing),
-        };
-        let mut fds = [
-            PollFd::from_borrowed_fd(target, events),
-            poll_output(stdout.as_ref(), pidfd),
-            poll_output(stderr.as_ref(), pidfd),
-            PollFd::from_borrowed_fd(pidfd, PollFlags::IN),
-            PollFd::from_borrowed_fd(
-                self.interrupts.wake_fd(),
-                if heed { PollFlags::IN } else { nothing },
-            ),
-        ];
-        if poll(&mut fds, Some(&timespec(longest))).is_err() {
-            // Interrupted by the handler, whose byte the next turn finds.
-            return Ready::default();
-        }
-        let [target_on, stdout_on, stderr_on, exited, interrupted] =
-            fds.map(|fd| !fd.revents().is_empty());
-        let stdout_on = stdout_on && stdout.is_some();
-        let stderr_on = stderr_on && stderr.is_some();
-        if stderr_on {
-            self.stderr.take();
-        }
-        if stdout_on && !for_stdout {
-            self.stdout.take();
-        }
-        Ready {
-            awaited: if for_stdout {
-                stdout_on
-            } else {
-                target_on && awaited.is_some()
-            },
-            exited,
-            interrupted: interrupted && heed,
+    fn sample_when_due(&mut self) {
+        let pid = self.pid();
+        if let Some(sampler) = &mut self.sampler {
+            sampler.sample_when_due(pid);
         }
     }
+
+    /// One `poll`; outputs that have something are emptied once. `ready` gets one
+    /// entry for each of `awaited`.
+    fn poll(
+        &mut self,
+        awaited: &[Awaited<'_>],
+        longest: Duration,
+        heed: bool,
+        ready: &mut Vec<bool>,
+    ) -> Found {
+        let nothing = PollFlags::empty();
+        let pidfd = self.pidfd.as_fd();
+        let (stdout, stderr) = (&self.stdout.fd, &self.stderr.fd);
+        let mut fds = Vec::with_capacity(OWN_FDS + awaited.len());
+        fds.push(poll_output(stdout.as_ref(), pidfd));
+        fds.push(poll_output(stderr.as_ref(), pidfd));
+        fds.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
+        let wake = if heed { PollFlags::IN } else { nothing };
+        fds.push(PollFd::from_borrowed_fd(self.interrupts.wake_fd(), wake));
+        for one in awaited {
+            let (fd, events) = match one {
+                Awaited::Readable(fd) => (*fd, PollFlags::IN),
+                Awaited::Writable(fd) => (*fd, PollFlags::OUT),
+                Awaited::Input => match &self.stdin {
+                    Some(fd) => (fd.as_fd(), PollFlags::OUT),
+                    None => (pidfd, nothing),
+                },
+                Awaited::Output(_) => (pidfd, nothing),
+            };
+            fds.push(PollFd::from_borrowed_fd(fd, events));
+        }
+        let longest = match &self.sampler {
+            Some(sampler) => longest.min(sampler.due_in()),
+            None => longest,
+        };
+        ready.clear();
+        if poll(&mut fds, Some(&timespec(longest))).is_err() {
+            // Interrupted by the handler, whose byte the next turn finds.
+            return Found::default();
+        }
+        let on = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let stdout_on = on(0) && stdout.is_some();
+        let stderr_on = on(1) && stderr.is_some();
+        let found = Found {
+            exited: on(2),
+            interrupted: on(3) && heed,
+        };
+        let is_on = |(nth, one): (usize, &Awaited<'_>)| match one {
+            Awaited::Output(Stream::Stdout) => stdout_on,
+            Awaited::Output(Stream::Stderr) => stderr_on,
+            _ => on(OWN_FDS + nth),
+        };
+        ready.extend(awaited.iter().enumerate().map(is_on));
+        drop(fds);
+        let wanted = |stream: Stream| {
+            awaited
+                .iter()
+                .any(|one| matches!(one, Awaited::Output(wanted) if *wanted == stream))
+        };
+        if stderr_on && !wanted(Stream::Stderr) {
+            self.stderr.take();
+        }
+        if stdout_on && !wanted(Stream::Stdout) {
+            self.stdout.take();
+        }
+        found
+    }
 }
+
+/// Descriptors that every poll holds: both outputs, the process, our signals.
+const OWN_FDS: usize = 4;
 
 /// Asks for bytes of an output; of one that has ended, nothing, with `stand_in`
 /// in its place.
@@ -291,8 +405,7 @@ fn poll_output<'a>(output: Option<&'a OwnedFd>, stand_in: BorrowedFd<'a>) -> Pol
 }
 
 #[derive(Default)]
-struct Ready {
-    awaited: bool,
+struct Found {
     exited: bool,
     interrupted: bool,
 }

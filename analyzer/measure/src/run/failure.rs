@@ -1,6 +1,8 @@
 //! Why a run failed: a stable code and a sentence.
 
+use super::child::Wake;
 use std::fmt;
+use std::time::Duration;
 
 /// A run's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum FailureCode {
     RequestTimeout,
     /// An answer is no HTTP, is cut off or is too long.
     BadResponse,
+    /// An agent answered with a JSON-RPC error.
+    RpcError,
     /// A status code that is no success.
     HttpStatus,
     /// A body that does not hold what it must.
@@ -38,6 +42,8 @@ pub enum FailureCode {
     BadExit,
     /// Processes of the run outlived its program.
     Leftovers,
+    /// A delay that the arm injects was not made.
+    NotInjected,
     /// The run's own trace could not be written.
     TraceLost,
     /// The experiment was ended by a signal.
@@ -56,11 +62,13 @@ impl FailureCode {
             Self::ConnectFailed => "connect_failed",
             Self::RequestTimeout => "request_timeout",
             Self::BadResponse => "bad_response",
+            Self::RpcError => "rpc_error",
             Self::HttpStatus => "http_status",
             Self::BadBody => "bad_body",
             Self::StopTimeout => "stop_timeout",
             Self::BadExit => "bad_exit",
             Self::Leftovers => "leftovers",
+            Self::NotInjected => "not_injected",
             Self::TraceLost => "trace_lost",
             Self::Interrupted => "interrupted",
         }
@@ -75,6 +83,26 @@ impl Failure {
             code,
             message: message.into(),
         }
+    }
+}
+
+/// The failure of a wait that did not bring what it was for.
+pub(super) fn stopped_waiting(
+    wake: Wake,
+    what: &str,
+    timeout: Duration,
+    on_timeout: FailureCode,
+) -> Failure {
+    match wake {
+        Wake::Exited => Failure::new(
+            FailureCode::ExitedEarly,
+            format!("the program ended while waiting {what}"),
+        ),
+        Wake::Interrupted => Failure::new(FailureCode::Interrupted, "ended by a signal"),
+        Wake::TimedOut | Wake::Ready => Failure::new(
+            on_timeout,
+            format!("waited {what} for {} ms", timeout.as_millis()),
+        ),
     }
 }
 

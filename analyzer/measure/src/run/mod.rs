@@ -5,25 +5,31 @@
 //! runs beside the program that is timed and no wait is without a deadline. Spans
 //! are recorded when the program has ended; until then they are instants.
 
+mod acp;
+mod answer;
 pub mod child;
 mod drive;
-mod exchange;
 pub mod failure;
+mod flight;
 mod plan;
 pub mod record;
 mod spans;
+mod staging;
 mod tail;
 
-use crate::arm::{Arm, Scenario};
+use crate::arm::{Arm, Sampling};
 use crate::cleanup::sweep;
 use crate::cleanup::token::{RunToken, TokenPrefix};
 use crate::command::{self, Placeholders};
-use crate::driver::http_v1;
-use crate::host::covariates;
+use crate::driver::Kind;
+use crate::host::covariates::{self, Covariate};
+use crate::host::page_cache::{self, PageCache};
+use crate::host::sampler::Sampler;
+use crate::injection;
 use crate::interrupt::Interrupts;
 use crate::schedule::Slot;
 use child::stop::Stopped;
-use child::{Launch, Running};
+use child::{Input, Launch, Running};
 use coldpath_trace_format::emit::{
     Anchor, CloseReport, MonoNanos, ProcessStart, Telemetry, TelemetryConfig, TelemetryError, uuid,
 };
@@ -31,6 +37,7 @@ use coldpath_trace_format::env;
 use failure::{Failure, FailureCode};
 use plan::Plan;
 use record::{Ended, Leftover, RunRecord};
+use staging::{Contents, Staging};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,6 +64,8 @@ pub struct RunContext<'a> {
     pub step_timeout: Duration,
     /// When memory is read.
     pub rss: RssReading,
+    /// What is done to the target's files before.
+    pub page_cache: PageCache,
     /// Tokens.
     pub tokens: &'a TokenPrefix,
     /// Signals that end the experiment.
@@ -83,41 +92,124 @@ impl RssReading {
     }
 }
 
+/// Why a run was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its trace file cannot be opened.
+    #[error(transparent)]
+    Trace(#[from] TelemetryError),
+    /// Its directory cannot be made, or its files not be put in place.
+    #[error("cannot write {path}: {1}", path = .0.display())]
+    Staging(PathBuf, #[source] std::io::Error),
+}
+
 /// Carries out one run and writes its trace.
+///
+/// Its files are made in a directory of its own and put into the output directory
+/// when the run is over: what stands there is whole, and what a killed `measure`
+/// leaves is not among it.
 ///
 /// # Errors
 /// The trace file cannot be opened: then nothing was started. What goes wrong
 /// with the program is no error but a failed run.
-pub fn carry_out(
-    context: RunContext<'_>,
-    arm: &Arm,
-    slot: Slot,
-) -> Result<RunRecord, TelemetryError> {
+pub fn carry_out(context: RunContext<'_>, arm: &Arm, slot: Slot) -> Result<Made, RunError> {
+    let staging = Staging::make(context.out, slot.index)?;
+    let cache = prepare_cache(context.page_cache, &arm.files);
     let anchor = Anchor::take();
     let telemetry = Telemetry::open(&TelemetryConfig {
         service: "measure",
         version: env!("CARGO_PKG_VERSION"),
         instance_id: uuid::random(),
-        trace_dir: context.out.to_owned(),
+        trace_dir: staging.own_traces(),
         anchor,
         process_start: ProcessStart::Main,
         rejected_contexts: 0,
         collector: None,
     })?;
     let token = context.tokens.run(slot.index);
-    let state_dir = context.out.join("state").join(slot.index.to_string());
-    let plan = Plan::new(&http_v1(context.workspace, arm.stop_at));
-    let mut record = match prepare(context, arm, &token, &state_dir, &plan, anchor) {
-        Ok(launch) => start_and_end(context, plan, &launch, &token),
+    // Checked when the experiment was made.
+    let steps = arm.steps().unwrap_or_default();
+    let plan = Plan::new(steps, context.workspace);
+    let run = RunSetup {
+        context,
+        arm,
+        token: &token,
+        staging: &staging,
+        anchor,
+    };
+    let mut record = match run.prepare(&plan) {
+        Ok(launch) => run.start_and_end(plan, launch),
         Err(failure) => RunRecord::not_started(plan, MonoNanos::now(), failure),
     };
+    record.covariates.push(cache);
     spans::record(&telemetry, arm, slot, &record);
     note_lost_trace(telemetry.close(), &mut record);
-    if record.failure.is_none() {
-        // What cannot be removed is only in the way of the next look at it.
-        let _ = std::fs::remove_dir_all(&state_dir);
+    let contents = staging.contents()?;
+    record.own_files = contents.own();
+    record.files = contents.program();
+    Ok(Made {
+        record,
+        staging,
+        contents,
+    })
+}
+
+/// A run that was made and whose files are not yet in place.
+#[derive(Debug)]
+pub struct Made {
+    /// What is known about it.
+    pub record: RunRecord,
+    staging: Staging,
+    contents: Contents,
+}
+
+impl Made {
+    /// Puts its files in place; the state of a run that succeeded goes.
+    ///
+    /// # Errors
+    /// A file cannot be moved.
+    pub fn publish(&self) -> Result<(), RunError> {
+        self.contents.publish()?;
+        if self.record.failure.is_none() {
+            self.staging.remove();
+        }
+        Ok(())
     }
-    Ok(record)
+}
+
+/// Puts the files in place that an earlier `measure` had no time for, of a run
+/// that it had finished.
+///
+/// # Errors
+/// A file cannot be moved.
+pub fn publish_earlier(out: &Path, index: usize, fate: Fate) -> Result<(), RunError> {
+    let staging = Staging::of_earlier(out, index);
+    staging.contents()?.publish()?;
+    if fate == Fate::Succeeded {
+        staging.remove();
+    }
+    Ok(())
+}
+
+/// What became of an earlier run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It succeeded, and its state is of no more use.
+    Succeeded,
+    /// It failed, and its state is kept.
+    Failed,
+}
+
+/// Evicts what is to be evicted, and says what the cache holds then.
+fn prepare_cache(page_cache: PageCache, files: &[PathBuf]) -> Covariate {
+    if page_cache == PageCache::EvictTarget {
+        page_cache::evict(files);
+    }
+    let value = page_cache::cached_share(files).map(covariates::Value::Float);
+    Covariate {
+        name: covariates::CACHED,
+        value,
+    }
 }
 
 /// A run whose spans are not in the file is no success: nobody can look at it.
@@ -137,87 +229,121 @@ fn note_lost_trace(closed: CloseReport, record: &mut RunRecord) {
     record.failure = Some(Failure::new(FailureCode::TraceLost, text));
 }
 
-fn prepare(
-    context: RunContext<'_>,
-    arm: &Arm,
-    token: &RunToken,
-    state_dir: &Path,
-    plan: &Plan,
+/// One run before it begins.
+struct RunSetup<'r> {
+    context: RunContext<'r>,
+    arm: &'r Arm,
+    token: &'r RunToken,
+    staging: &'r Staging,
     anchor: Anchor,
-) -> Result<Launch, Failure> {
-    let refuse = |what: &str, error: std::io::Error| {
-        Failure::new(FailureCode::SpawnFailed, format!("{what}: {error}"))
-    };
-    coldpath_trace_format::emit::file::make_private_dir(state_dir)
-        .map_err(|error| refuse("cannot make the state directory", error))?;
-    let port = if command::uses_port(&arm.words) {
-        Some(free_port().map_err(|error| refuse("no free port", error))?)
-    } else {
-        None
-    };
-    let values = Placeholders {
-        workspace: context.workspace,
-        port,
-    };
-    let mut set: Vec<(&'static str, OsString)> = vec![
-        (env::TRACEPARENT, plan.run.traceparent().into()),
-        (env::RUN_TOKEN, token.as_str().into()),
-        ("COLDPATH_STATE_DIR", state_dir.into()),
-    ];
-    let mut removed = vec![env::TRACESTATE];
-    match arm.scenario {
-        Scenario::Cold => set.push((env::TRACE_DIR, context.out.into())),
-        Scenario::NoTelemetry => removed.push(env::TRACE_DIR),
-    }
-    Ok(Launch {
-        program: arm.program.clone(),
-        words: arm
-            .words
-            .iter()
-            .map(|word| command::fill_in(word, values))
-            .collect(),
-        set,
-        removed,
-        anchor,
-    })
 }
 
-/// From the spawn to the last leftover.
-fn start_and_end(
-    context: RunContext<'_>,
-    mut plan: Plan,
-    launch: &Launch,
-    token: &RunToken,
-) -> RunRecord {
-    let before = covariates::Before::read();
-    let (spawned, running) = child::spawn(launch, context.interrupts);
-    let mut running = match running {
-        Ok(running) => running,
-        Err(error) => {
-            let program = error.to_string();
-            let failure = Failure::new(FailureCode::SpawnFailed, program);
-            return RunRecord::not_started(plan, spawned, failure);
-        }
-    };
-    let mut driven = drive::drive(&mut plan, &mut running, context);
-    driven.read_peak(&running);
-    let stopped = running.stop(STOP_GRACE, INTERRUPTED_GRACE);
-    let leftovers = end_leftovers(token);
-    let covariates = covariates::of_run(&before, spawned, driven.close_reading());
-    let failure = judge(driven.failure.take(), &stopped, &leftovers);
-    RunRecord {
-        run: plan.run,
-        spawned,
-        pid: Some(running.pid()),
-        ended: Some(ended(&stopped, &running)),
-        shutdown: stopped.shutdown,
-        spans: std::mem::take(&mut driven.spans),
-        memory: driven.memory,
-        covariates,
-        tree: driven.seen.into_entries(),
-        leftovers,
-        failure,
+impl RunSetup<'_> {
+    fn prepare(&self, plan: &Plan) -> Result<Launch, Failure> {
+        let Self { context, arm, .. } = self;
+        let port = if command::uses_port(&arm.words) {
+            Some(free_port().map_err(|error| {
+                Failure::new(FailureCode::SpawnFailed, format!("no free port: {error}"))
+            })?)
+        } else {
+            None
+        };
+        let traces = self.staging.traces();
+        let values = Placeholders {
+            workspace: context.workspace,
+            traces: &traces,
+            port,
+        };
+        let words = arm.words.iter();
+        Ok(Launch {
+            program: arm.program.clone(),
+            words: words.map(|word| command::fill_in(word, values)).collect(),
+            set: self.variables(plan, values),
+            removed: vec![env::TRACESTATE, env::TRACE_DIR, env::INJECT],
+            input: match arm.driver.kind {
+                Kind::AcpStdio => Input::Pipe,
+                Kind::Http(_) | Kind::Command => Input::Null,
+            },
+            sampler: match arm.sampling {
+                Sampling::Off => None,
+                Sampling::Every(every) => Some(Sampler::new(every)),
+            },
+            anchor: self.anchor,
+        })
     }
+
+    fn variables(&self, plan: &Plan, values: Placeholders<'_>) -> Vec<(OsString, OsString)> {
+        let arm = self.arm;
+        let mut set: Vec<(OsString, OsString)> = Vec::new();
+        for (name, value) in &arm.env {
+            let value = command::fill_in(value.as_ref(), values);
+            set.push((name.into(), value));
+        }
+        set.extend([
+            (env::TRACEPARENT.into(), plan.run.traceparent().into()),
+            (env::RUN_TOKEN.into(), self.token.as_str().into()),
+            ("COLDPATH_STATE_DIR".into(), self.staging.state().into()),
+        ]);
+        if arm.driver.traces(&arm.scenario) {
+            set.push((env::TRACE_DIR.into(), values.traces.into()));
+        }
+        if !arm.injections.is_empty() {
+            let asked = injection::environment(&arm.injections);
+            set.push((env::INJECT.into(), asked.into()));
+        }
+        set
+    }
+
+    /// From the spawn to the last leftover.
+    fn start_and_end(&self, mut plan: Plan, mut launch: Launch) -> RunRecord {
+        let Self { context, arm, .. } = self;
+        let before = covariates::Before::read();
+        let (spawned, running) = child::spawn(&mut launch, context.interrupts);
+        let mut running = match running {
+            Ok(running) => running,
+            Err(error) => {
+                let program = error.to_string();
+                let failure = Failure::new(FailureCode::SpawnFailed, program);
+                return RunRecord::not_started(plan, spawned, failure);
+            }
+        };
+        let mut driven = drive::drive(&mut plan, &mut running, *context);
+        driven.read_peak(&running);
+        let stopped = running.stop(arm.driver.stop, STOP_GRACE, INTERRUPTED_GRACE);
+        let leftovers = end_leftovers(self.token);
+        let covariates = covariates::of_run(&before, spawned, driven.close_reading());
+        let failure = judge(driven.failure.take(), &stopped, &leftovers)
+            .or_else(|| not_injected(arm, &running));
+        RunRecord {
+            run: plan.run,
+            spawned,
+            pid: Some(running.pid()),
+            ended: Some(ended(&stopped, &running)),
+            shutdown: stopped.shutdown,
+            spans: std::mem::take(&mut driven.spans),
+            memory: driven.memory,
+            covariates,
+            tree: driven.seen.into_entries(),
+            leftovers,
+            fallbacks: driven.fallbacks,
+            own_files: Vec::new(),
+            files: Vec::new(),
+            failure,
+        }
+    }
+}
+
+/// A program that was asked for a delay and did not make it is no evidence that
+/// the delay has no effect.
+fn not_injected(arm: &Arm, running: &Running<'_>) -> Option<Failure> {
+    let unmade = injection::unmade(&arm.injections, &running.stderr_tail());
+    (!unmade.is_empty()).then(|| {
+        let message = format!(
+            "no delay was made at {}; it needs a build with feature `fault-points`, or `{{shim}}`",
+            unmade.join(", ")
+        );
+        Failure::new(FailureCode::NotInjected, message)
+    })
 }
 
 fn ended(stopped: &Stopped, running: &Running<'_>) -> Ended {
@@ -274,8 +400,16 @@ fn free_port() -> std::io::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// Directory that holds the state directories of an experiment.
+/// Directory that holds the directories of the runs of an experiment.
 #[must_use]
 pub fn state_root(out: &Path) -> PathBuf {
-    out.join("state")
+    staging::root(out)
+}
+
+/// Removes what an unfinished run left in its own directory.
+///
+/// # Errors
+/// It is there and cannot be removed.
+pub fn forget_unfinished(out: &Path, index: usize) -> std::io::Result<()> {
+    staging::forget(out, index)
 }

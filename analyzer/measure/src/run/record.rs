@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::plan::Plan;
 use crate::host::covariates::Covariate;
 use crate::host::process::ProcessId;
+use crate::host::sampler::First;
 use crate::host::tree::Tree;
 use crate::units::Bytes;
 use coldpath_trace_format::emit::{MonoNanos, ReservedSpan};
@@ -36,6 +37,12 @@ pub struct RunRecord {
     pub tree: Vec<SeenProcess>,
     /// The processes that outlived the program, and were ended.
     pub leftovers: Vec<Leftover>,
+    /// What the program did not offer, and what was done instead.
+    pub fallbacks: Vec<String>,
+    /// Names of our own files about it, sorted.
+    pub own_files: Vec<String>,
+    /// Names of the files that the program wrote into its trace directory, sorted.
+    pub files: Vec<String>,
     /// Why the run failed; absent on success.
     pub failure: Option<Failure>,
 }
@@ -81,8 +88,40 @@ pub struct ClientSpan {
     pub session_id: Option<String>,
     /// `http.response.status_code`.
     pub status: Option<u16>,
+    /// Whether it stands below the action.
+    pub of_action: bool,
+    /// Answer to a session request, where it is short enough to be kept.
+    pub body: Option<Vec<u8>>,
+    /// Keys with which the driver says that the answer begins.
+    pub keys: Vec<String>,
     /// Why it failed.
     pub failure: Option<Failure>,
+}
+
+impl ClientSpan {
+    /// A span of which no more is known.
+    #[must_use]
+    pub fn new(
+        ids: ReservedSpan,
+        name: &'static str,
+        start: MonoNanos,
+        end: MonoNanos,
+        failure: Option<Failure>,
+    ) -> Self {
+        Self {
+            ids,
+            name,
+            start,
+            end,
+            temperature: None,
+            session_id: None,
+            status: None,
+            of_action: false,
+            body: None,
+            keys: Vec::new(),
+            failure,
+        }
+    }
 }
 
 /// Memory of the program and its descendants; absent where not read.
@@ -98,6 +137,11 @@ pub struct MemoryReadings {
     pub session_process: Option<Bytes>,
     /// Upper bound of the tree's peak.
     pub peak: Option<Bytes>,
+    /// Largest sum among the samples.
+    pub sampled_peak: Option<Bytes>,
+    /// How many samples were taken, and how long they took in all; absent where
+    /// nothing was sampled.
+    pub samples: Option<(u64, Duration)>,
 }
 
 /// A process of the run's tree.
@@ -141,6 +185,18 @@ impl SeenProcesses {
         }
     }
 
+    /// Adds what a sample met first, or dates it earlier.
+    pub fn add_first(&mut self, first: &First) {
+        let new = SeenProcess {
+            id: first.id,
+            ppid: first.ppid,
+            first_seen: first.after_spawn,
+            program: first.program.clone(),
+        };
+        let known = self.entries.entry(first.id).or_insert(new);
+        known.first_seen = known.first_seen.min(first.after_spawn);
+    }
+
     /// All of them, by first sight, then by id.
     #[must_use]
     pub fn into_entries(self) -> Vec<SeenProcess> {
@@ -164,6 +220,9 @@ impl RunRecord {
             covariates: Vec::new(),
             tree: Vec::new(),
             leftovers: Vec::new(),
+            fallbacks: Vec::new(),
+            own_files: Vec::new(),
+            files: Vec::new(),
             failure: Some(failure),
         }
     }

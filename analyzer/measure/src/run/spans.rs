@@ -9,10 +9,18 @@ use crate::units::Bytes;
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::{MonoNanos, ReservedSpan, Stage, Telemetry};
 use coldpath_trace_format::spans;
+use std::time::Duration;
 
 /// Covariate of `run` that is ours: how long the RSS of the listener took to read,
 /// nanoseconds; part of the way from spawn to `/health` and of no other span.
 pub(super) const RSS_READ_NS: &str = "rss_read_ns";
+/// Covariate of `run` that is ours: how long the samples of the tree's memory took,
+/// nanoseconds.
+pub(super) const SAMPLER_NS: &str = "sampler_ns";
+/// Covariate of `run` that is ours: how many there were.
+pub(super) const SAMPLES: &str = "samples";
+/// Suffix of an injected delay's key.
+const INJECT_SUFFIX: &str = "_ns";
 /// Suffix of a covariate's key under which the reason stands why it has no value.
 pub(super) const REASON_SUFFIX: &str = ".reason";
 
@@ -52,7 +60,11 @@ fn record_client_span(telemetry: &Telemetry, span: &ClientSpan) {
 fn set_identity(run: &mut Stage, arm: &Arm, slot: Slot) {
     run.set(keys::RUN_INDEX, integer(slot.index as u64));
     run.set(keys::RUN_COHORT, arm.name.clone());
-    run.set(keys::RUN_SCENARIO, arm.scenario.name());
+    run.set(keys::RUN_SCENARIO, arm.scenario.to_string());
+    for one in &arm.injections {
+        let key = format!("{}{}{INJECT_SUFFIX}", keys::RUN_INJECT_PREFIX, one.stage);
+        run.set(key, integer(one.nanos()));
+    }
     run.set(keys::RUN_WARMUP, slot.phase == Phase::Warmup);
     run.set(keys::RUN_PAIR_INDEX, integer(slot.block as u64));
     if let Some(order) = slot.place.name() {
@@ -68,6 +80,9 @@ fn set_outcome(run: &mut Stage, record: &RunRecord) {
     if let Some(code) = code {
         run.set(keys::RUN_EXIT_CODE, code);
     }
+    if !record.fallbacks.is_empty() {
+        run.set(keys::RUN_FALLBACK, record.fallbacks.join("; "));
+    }
     if let Some(failure) = &record.failure {
         run.set(keys::RUN_FAILURE, failure.to_string());
     }
@@ -81,17 +96,20 @@ fn set_memory(run: &mut Stage, record: &RunRecord) {
         (keys::RSS_SESSION, memory.session),
         (keys::RSS_SESSION_PROCESS, memory.session_process),
         (keys::RSS_PEAK, memory.peak),
+        (keys::RSS_SAMPLED_PEAK, memory.sampled_peak),
     ] {
         if let Some(bytes) = bytes.map(Bytes::get) {
             run.set(key, integer(bytes));
         }
     }
+    let host = |name: &str| format!("{}{name}", keys::HOST_PREFIX);
+    let nanos = |cost: Duration| integer(u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX));
     if let Some(cost) = memory.listener_cost {
-        let nanos = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
-        run.set(
-            format!("{}{RSS_READ_NS}", keys::HOST_PREFIX),
-            integer(nanos),
-        );
+        run.set(host(RSS_READ_NS), nanos(cost));
+    }
+    if let Some((samples, cost)) = memory.samples {
+        run.set(host(SAMPLES), integer(samples));
+        run.set(host(SAMPLER_NS), nanos(cost));
     }
 }
 

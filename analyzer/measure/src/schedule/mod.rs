@@ -1,10 +1,12 @@
 //! What is run in which order, fixed before the first run.
 //!
-//! A *block* holds every arm once. With two arms a block is a pair, and the
-//! orders AB and BA are a seeded permutation with two of each in every four
-//! blocks: over the whole experiment neither arm has the better place, and the
-//! order is not the strict alternation that a periodic disturbance can follow.
-//! With more arms every block is an independent random permutation. Warm-up
+//! A *set* holds the arms that are compared with each other; a *block* holds every
+//! arm of one set once. With two arms a block is a pair, and the orders AB and BA
+//! are a seeded permutation with two of each in every four blocks: over the whole
+//! experiment neither arm has the better place, and the order is not the strict
+//! alternation that a periodic disturbance can follow. With more arms every block
+//! is an independent random permutation. The blocks of several sets are dealt out
+//! evenly over the whole schedule, each by lot inside its share of it. Warm-up
 //! blocks come first and are marked. Pure: no clock, no I/O.
 
 mod rng;
@@ -51,7 +53,7 @@ pub enum Phase {
     Measured,
 }
 
-/// How many blocks of how many arms.
+/// The size of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Number of arms, at least 1.
@@ -62,29 +64,84 @@ pub struct Size {
     pub runs: usize,
 }
 
-/// Lays out `warmups + runs` blocks; the same seed and size give the same order.
+/// A block before it has its place.
+struct Block {
+    /// Index of the first arm of its set.
+    first: usize,
+    order: Vec<usize>,
+    phase: Phase,
+    /// Where it stands in the schedule, 0 to 1.
+    key: f64,
+}
+
+/// Lays out the blocks of all sets, whose arms follow each other; the same seed
+/// and sizes give the same order.
 #[must_use]
-pub fn lay_out(size: Size, seed: u64) -> Vec<Slot> {
+pub fn lay_out(sets: &[Size], seed: u64) -> Vec<Slot> {
     let mut rng = SplitMix64::new(seed);
-    let mut orders = block_orders(size.arms, size.warmups, &mut rng);
-    orders.extend(block_orders(size.arms, size.runs, &mut rng));
-    let mut slots = Vec::with_capacity(orders.len() * size.arms);
-    for (block, order) in orders.iter().enumerate() {
+    let mut warmups = Vec::new();
+    let mut measured = Vec::new();
+    let mut first = 0;
+    for set in sets {
+        for (blocks, phase, into) in [
+            (set.warmups, Phase::Warmup, &mut warmups),
+            (set.runs, Phase::Measured, &mut measured),
+        ] {
+            let orders = block_orders(set.arms, blocks, &mut rng);
+            into.extend(orders.into_iter().map(|order| Block {
+                first,
+                order,
+                phase,
+                key: 0.0,
+            }));
+        }
+        first += set.arms;
+    }
+    if sets.len() > 1 {
+        deal_out(&mut warmups, &mut rng);
+        deal_out(&mut measured, &mut rng);
+    }
+    let mut slots = Vec::new();
+    for (
+        block,
+        Block {
+            first,
+            order,
+            phase,
+            ..
+        },
+    ) in warmups.iter().chain(&measured).enumerate()
+    {
         for (nth, &arm) in order.iter().enumerate() {
             slots.push(Slot {
                 index: slots.len(),
                 block,
-                arm,
+                arm: first + arm,
                 place: place(order, nth),
-                phase: if block < size.warmups {
-                    Phase::Warmup
-                } else {
-                    Phase::Measured
-                },
+                phase: *phase,
             });
         }
     }
     slots
+}
+
+/// Gives the n-th of m blocks of a set a place by lot in the n-th m-th part of the
+/// schedule, and sorts by it; a set's own blocks keep their order.
+fn deal_out(blocks: &mut [Block], rng: &mut SplitMix64) {
+    let mut done = 0;
+    while let Some(first) = blocks.get(done).map(|block| block.first) {
+        let own = blocks[done..]
+            .iter()
+            .take_while(|block| block.first == first)
+            .count();
+        for nth in 0..own {
+            // 53 bits, as many as a float has.
+            let lot = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            blocks[done + nth].key = (nth as f64 + lot) / own as f64;
+        }
+        done += own;
+    }
+    blocks.sort_by(|a, b| a.key.total_cmp(&b.key));
 }
 
 impl Place {

@@ -19,7 +19,7 @@ fn warmups_come_first_and_every_slot_has_its_block() {
         phase,
     };
     assert_eq!(
-        lay_out(size, 3),
+        lay_out(&[size], 3),
         [
             slot(0, Phase::Warmup),
             slot(1, Phase::Measured),
@@ -33,11 +33,11 @@ fn warmups_come_first_and_every_slot_has_its_block() {
 fn pairs_are_balanced_in_every_four() {
     for seed in 0..50 {
         let slots = lay_out(
-            Size {
+            &[Size {
                 arms: 2,
                 warmups: 0,
                 runs: 12,
-            },
+            }],
             seed,
         );
         let orders: Vec<Place> = slots.iter().step_by(2).map(|slot| slot.place).collect();
@@ -61,11 +61,11 @@ fn pairs_are_balanced_in_every_four() {
 fn a_short_last_group_differs_by_one_at_most() {
     for (runs, seed) in (1..8).flat_map(|runs| (0..20).map(move |seed| (runs, seed))) {
         let slots = lay_out(
-            Size {
+            &[Size {
                 arms: 2,
                 warmups: 0,
                 runs,
-            },
+            }],
             seed,
         );
         let ab = slots
@@ -85,23 +85,23 @@ fn a_seed_fixes_the_order() {
         warmups: 0,
         runs: 10,
     };
-    let orders: Vec<String> = lay_out(size, 42)
+    let orders: Vec<String> = lay_out(&[size], 42)
         .iter()
         .step_by(2)
         .filter_map(|slot| slot.place.name())
         .collect();
     assert_eq!(orders.join(" "), "ab ba ba ab ba ab ba ab ab ba");
-    assert_ne!(lay_out(size, 1), lay_out(size, 5));
+    assert_ne!(lay_out(&[size], 1), lay_out(&[size], 5));
 }
 
 #[test]
 fn more_arms_stand_once_in_every_block_and_in_every_place() {
     let slots = lay_out(
-        Size {
+        &[Size {
             arms: 3,
             warmups: 1,
             runs: 60,
-        },
+        }],
         9,
     );
     let mut leads = [0; 3];
@@ -116,4 +116,38 @@ fn more_arms_stand_once_in_every_block_and_in_every_place() {
     }
     assert!(leads.iter().all(|&count| count > 5), "{leads:?}");
     assert_eq!(Place::Nth(2).name().as_deref(), Some("2"));
+}
+
+#[test]
+fn sets_of_different_size_are_dealt_out_evenly_and_never_mixed_in_a_block() {
+    let set = |arms, runs| Size {
+        arms,
+        warmups: 1,
+        runs,
+    };
+    for seed in 0..20 {
+        let slots = lay_out(&[set(2, 60), set(2, 30), set(3, 7)], seed);
+        assert_eq!(slots.len(), 2 * 61 + 2 * 31 + 3 * 8);
+        assert!(slots.iter().enumerate().all(|(at, slot)| slot.index == at));
+        let warm = slots.iter().take_while(|slot| slot.phase == Phase::Warmup);
+        assert_eq!(warm.count(), 7, "warm-ups of every set come first");
+        let measured: Vec<&Slot> = slots[7..].iter().collect();
+        // Every half holds half of each set, give or take one block.
+        let half = |arm| {
+            let half = &measured[..measured.len() / 2];
+            half.iter().filter(|slot| slot.arm == arm).count()
+        };
+        assert!(half(0).abs_diff(30) <= 2, "seed {seed}: {}", half(0));
+        assert!(half(2).abs_diff(15) <= 2, "seed {seed}: {}", half(2));
+        for slot in &slots {
+            let set = |arm: usize| [0, 0, 1, 1, 2, 2, 2][arm];
+            let block = slots.iter().filter(|other| other.block == slot.block);
+            assert!(block.clone().all(|other| set(other.arm) == set(slot.arm)));
+            assert_eq!(block.count(), [2, 2, 3][set(slot.arm)]);
+        }
+        // Balance holds inside each set, whatever stands between its blocks.
+        let of_second = measured.iter().filter(|slot| slot.arm == 2);
+        let ab = of_second.filter(|slot| slot.place == Place::Ab).count();
+        assert_eq!(ab, 15, "seed {seed}");
+    }
 }

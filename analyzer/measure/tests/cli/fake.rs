@@ -15,6 +15,9 @@ pub(crate) const LOG: &str = "FAKE_LOG";
 /// FIFO on which every process says that it is there, and which it keeps open.
 pub(crate) const SIGN: &str = "FAKE_SIGN";
 
+/// File that `waits-once` makes before it waits, and after which it does not.
+pub(crate) const ONCE: &str = "FAKE_ONCE";
+
 /// Name of the test that turns into the daemon.
 pub(crate) const ENTRY: &str = "becomes_the_fake_daemon_when_asked";
 
@@ -33,7 +36,14 @@ pub(crate) fn command() -> Vec<String> {
 /// Behaves; never returns.
 pub(crate) fn serve(behaviour: &str) -> ! {
     log_environment();
+    if behaviour.starts_with("stubborn-at-") {
+        start_stubborn_child();
+        ignore_term();
+    }
     match behaviour {
+        "agent" => speak_acp(),
+        "plain" => serve_pages(),
+        "stubborn-at-start" => sign_and_hold("start"),
         "exit-early" => {
             say_on_stderr("no good reason\n");
             std::process::exit(7);
@@ -56,12 +66,15 @@ pub(crate) fn serve(behaviour: &str) -> ! {
         }
         "leaves-child" => start_stubborn_child(),
         "ignores-term" => ignore_term(),
-        "notes-term" => note_term(),
+        "notes-term" | "stubborn-at-term" => note_term(),
         "chatty" => chatter(),
         _ => {}
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     say_ready(listener.local_addr().unwrap().port());
+    if behaviour == "stubborn-at-ready" {
+        sign_and_hold("ready");
+    }
     for stream in listener.incoming() {
         answer(stream.unwrap(), behaviour);
     }
@@ -85,6 +98,14 @@ fn answer(mut stream: TcpStream, behaviour: &str) {
         .unwrap_or("none");
     log(&format!("{} {traceparent}", head[0]));
     let session = head[0].starts_with("POST /session ");
+    let asked = match &head[0] {
+        line if line.starts_with("GET /health") => "health",
+        line if line.starts_with("POST /session ") => "session",
+        _ => "other",
+    };
+    if behaviour.strip_prefix("stubborn-at-") == Some(asked) {
+        sign_and_hold(asked);
+    }
     let (status, body) = match (behaviour, session) {
         ("garbage-health", false) => {
             stream.write_all(b"SSH-2.0-nobody\r\n\r\n").unwrap();
@@ -94,6 +115,7 @@ fn answer(mut stream: TcpStream, behaviour: &str) {
             sign("asked for a session");
             hold();
         }
+        ("waits-once", true) if waits_now() => sign_and_hold("waits"),
         ("session-500", true) => ("500 Oops", r#"{"error":"out of tea"}"#),
         ("no-session-id", true) => ("200 OK", r#"{"sessionId":null}"#),
         ("dies-in-session", true) => std::process::exit(9),
@@ -102,6 +124,13 @@ fn answer(mut stream: TcpStream, behaviour: &str) {
             ("200 OK", r#"{"sessionId":"s-1"}"#)
         }
         (_, true) => ("200 OK", r#"{"sessionId":"s-1"}"#),
+        ("modern", false) if head[0].starts_with("GET /capabilities") => (
+            "200 OK",
+            r#"{"features":["health","workspace_acp_preheat"]}"#,
+        ),
+        ("ancient", false) if head[0].starts_with("GET /capabilities") => {
+            ("404 Not Found", r#"{"error":"no such route"}"#)
+        }
         (_, false) => ("200 OK", r#"{"status":"ok"}"#),
     };
     let length = body.len();
@@ -112,6 +141,75 @@ fn answer(mut stream: TcpStream, behaviour: &str) {
     )
     .unwrap();
     stream.write_all(body.as_bytes()).unwrap();
+}
+
+/// An ACP agent: notifications, a request of its own, and answers.
+fn speak_acp() -> ! {
+    let mut stdout = std::io::stdout();
+    let mut sessions = 0;
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        log(&format!("line {line}"));
+        let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let result = match message["method"].as_str() {
+            Some("initialize") => serde_json::json!({"protocolVersion": 1}),
+            Some("session/new") => {
+                sessions += 1;
+                serde_json::json!({"sessionId": format!("s-{sessions}")})
+            }
+            _ => continue,
+        };
+        let notice =
+            serde_json::json!({"method": "session/update", "params": {"x": "y".repeat(700_000)}});
+        let asks = serde_json::json!({"id": 0, "method": "fs/read_text_file", "params": {}});
+        let answer = serde_json::json!({"id": message["id"], "result": result});
+        // The test runner's own words stand on a line of their own before.
+        write!(stdout, "\n{notice}\n{asks}\n{answer}\n").unwrap();
+        stdout.flush().unwrap();
+    }
+    std::process::exit(0);
+}
+
+/// A web server that knows nothing of sessions.
+fn serve_pages() -> ! {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    say_on_stderr(&format!("Serving (http://127.0.0.1:{port}/) ...\n"));
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut line = String::new();
+        BufReader::new(stream.try_clone().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let status = if line.starts_with("GET / ") {
+            "200 OK"
+        } else {
+            "404 Gone"
+        };
+        write!(stream, "HTTP/1.0 {status}\r\n\r\n<p>page</p>").unwrap();
+    }
+    unreachable!("a listener has no end")
+}
+
+/// At the fifth request for a session over all runs, once.
+fn waits_now() -> bool {
+    let path = std::env::var_os(ONCE).unwrap();
+    let counted = std::fs::read(&path).map_or(0, |bytes| bytes.len());
+    let done = counted == 0 && path_exists(&path) || counted >= 5;
+    if !done {
+        let marks = "x".repeat(counted + 1);
+        std::fs::write(&path, marks).unwrap();
+    }
+    !done && counted + 1 == 5
+}
+
+fn path_exists(path: &std::ffi::OsStr) -> bool {
+    std::path::Path::new(path).exists()
+}
+
+fn sign_and_hold(text: &str) -> ! {
+    sign(text);
+    hold()
 }
 
 fn say_ready(port: u16) {

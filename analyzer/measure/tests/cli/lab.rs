@@ -62,9 +62,14 @@ impl Lab {
 
     /// `measure run` with options alone.
     pub(crate) fn bare(&self, options: &[&str]) -> Command {
+        self.verb("run", options)
+    }
+
+    /// A subcommand with options.
+    pub(crate) fn verb(&self, verb: &str, options: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_measure"));
         command
-            .arg("run")
+            .arg(verb)
             .arg("--out")
             .arg(self.out())
             .arg("--workspace")
@@ -97,6 +102,7 @@ impl Lab {
         Signs {
             path,
             fifo: fifo.into(),
+            pending: String::new(),
         }
     }
 
@@ -172,18 +178,22 @@ pub(crate) fn names(spans: &[Span]) -> Vec<&str> {
 pub(crate) struct Signs {
     pub(crate) path: PathBuf,
     fifo: File,
+    /// What was read and not yet awaited.
+    pending: String,
 }
 
 impl Signs {
     /// Waits for a line; panics when none comes.
     pub(crate) fn await_line(&mut self, expected: &str) {
-        let mut text = String::new();
-        while !text.ends_with('\n') {
+        while !self.pending.contains('\n') {
             let read = self.read();
-            assert!(!read.is_empty(), "every holder is gone, after {text:?}");
-            text.push_str(&read);
+            let pending = &self.pending;
+            assert!(!read.is_empty(), "every holder is gone, after {pending:?}");
+            self.pending.push_str(&read);
         }
-        assert_eq!(text.trim_end(), expected);
+        let rest = self.pending.split_off(self.pending.find('\n').unwrap() + 1);
+        let line = std::mem::replace(&mut self.pending, rest);
+        assert_eq!(line.trim_end(), expected);
     }
 
     /// Waits until no process holds the other end any more.

@@ -6,7 +6,8 @@ use crate::model::lens::Lens;
 use crate::model::metric_rules::SlowWhen;
 
 use super::super::covariates::{Covariate, is_mediator};
-use super::super::numbers::{coefficient, percent};
+use super::super::injection::{InjectionReport, OFF_PATH, ON_PATH, PARTLY};
+use super::super::numbers::{coefficient, counted, percent};
 use super::super::stages::FEW_RUNS;
 use super::super::{Finding, Report};
 use super::finding;
@@ -74,4 +75,34 @@ fn describe(covariate: &Covariate, slow_when: SlowWhen) -> Option<Finding> {
         ("p", json!(covariate.p)),
     ];
     Some(finding(code, text, values))
+}
+
+/// Whether a stage is on the path, where injected delays say so; what they do not
+/// decide stands in its table alone.
+pub(super) fn injection(one: &InjectionReport) -> Option<Finding> {
+    let ((estimate, low), high) = one.slope.estimate.zip(one.slope.low).zip(one.slope.high)?;
+    let (stage, metric) = (&one.stage, &one.metric);
+    let says = match one.verdict {
+        ON_PATH => "it is on the path",
+        OFF_PATH => "it is off the path, however long it is",
+        PARTLY => "it is on the path in part",
+        _ => return None,
+    };
+    let share = one.share_p50.map_or_else(String::new, |share| {
+        format!("; its share of that time is {}", percent(share))
+    });
+    let text = format!(
+        "of each millisecond injected at `{stage}`, {estimate:.2} ms reached `{metric}` (95 % interval {low:.2} … {high:.2}, {}): {says}{share}",
+        counted(one.n_pairs, "pair"),
+    );
+    let values = vec![
+        ("stage", json!(stage)),
+        ("metric", json!(metric)),
+        ("n_pairs", json!(one.n_pairs)),
+        ("slope", json!(estimate)),
+        ("low", json!(low)),
+        ("high", json!(high)),
+        ("share", json!(one.share_p50)),
+    ];
+    Some(finding("injection", text, values))
 }

@@ -41,6 +41,7 @@ pub(super) fn findings(lens: &Lens<'_>, report: &Report, complete: &[&Row<'_>]) 
         found.collect::<Vec<Finding>>()
     };
     let mut found = of_each(&of_scope);
+    found.extend(report.injections.iter().filter_map(causes::injection));
     found.extend(of_each(&|scope| waits::shared_deadline(lens, &scope.rows)));
     found.extend(of_each(&|scope| {
         waits::wrapper(lens, &scope.rows).into_iter().collect()

@@ -5,7 +5,10 @@
 
 mod beside;
 mod coverage;
+mod dependency;
+mod injection;
 mod metrics;
+mod scenarios;
 mod windows;
 
 use super::covariates::Covariate;
@@ -69,6 +72,10 @@ pub fn sections(report: &Report) -> Vec<Section> {
         all.extend(metrics::comparisons(&report.comparisons));
         all.extend(several_cohorts(report));
     }
+    all.extend(injection::injections(&report.injections));
+    all.extend(scenarios::beside(&report.scenarios));
+    all.extend(scenarios::delays(&report.delays));
+    all.extend(report.dependency.iter().flat_map(dependency::sections));
     all.extend(covariates(report));
     all.extend(problems(report));
     all.retain(|section| !section.lines.is_empty() || section.grid.is_some());

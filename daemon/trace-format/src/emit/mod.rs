@@ -9,6 +9,7 @@ pub mod clock;
 pub mod collector;
 pub mod fault;
 pub mod file;
+pub mod inject;
 pub mod live;
 pub mod profile_file;
 mod reserve;

@@ -1,19 +1,4 @@
 use super::*;
-use crate::driver::{Answer, Part};
-
-fn step(body: Option<&str>) -> RequestStep {
-    RequestStep {
-        span: "client.session",
-        part: Part::Run,
-        method: "POST",
-        path: "/session",
-        body: body.map(str::to_owned),
-        temperature: None,
-        expect: 200..=200,
-        answer: Answer::Any,
-    }
-}
-
 #[track_caller]
 fn check(bytes: &str, expected: &Result<Progress, ResponseError>) {
     let response = ResponseBuffer {
@@ -41,15 +26,18 @@ fn complete(status: u16, body: &str) -> Progress {
 
 #[test]
 fn a_request_is_one_buffer_with_its_host_filled_in() {
-    let mut request = PreparedRequest::new(&step(Some("{}")), "00-a-b-01");
+    let mut request = PreparedRequest::new("POST", "/session", Some("{}"), "00-a-b-01");
     let text = "POST /session HTTP/1.1\r\nHost: [::1]:80\r\ntraceparent: 00-a-b-01\r\n\
                 Connection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
-    assert_eq!(request.bytes_for("[::1]:80"), text.as_bytes());
+    request.fill_in("[::1]:80");
+    assert_eq!(request.bytes(), text.as_bytes());
     let room = request.bytes.capacity();
-    assert_eq!(request.bytes_for("[::1]:80"), text.as_bytes());
+    request.fill_in("[::1]:80");
+    assert_eq!(request.bytes(), text.as_bytes());
     assert_eq!(request.bytes.capacity(), room);
-    let mut request = PreparedRequest::new(&step(None), "t");
-    assert!(request.bytes_for("h:1").ends_with(b"close\r\n\r\n"));
+    let mut request = PreparedRequest::new("POST", "/session", None, "t");
+    request.fill_in("h:1");
+    assert!(request.bytes().ends_with(b"close\r\n\r\n"));
 }
 
 #[test]

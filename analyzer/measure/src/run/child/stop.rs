@@ -4,6 +4,7 @@ use super::super::failure::{Failure, FailureCode};
 use super::super::record::Exit;
 use super::{Running, Wake};
 use crate::cleanup::sweep::timespec;
+use crate::driver::StopRule;
 use coldpath_trace_format::emit::MonoNanos;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -44,14 +45,14 @@ impl Running<'_> {
         self.wait_for_end(MonoNanos::now().after(patience))
     }
 
-    /// Ends the program: SIGTERM, after a grace SIGKILL to its group; then reaps
-    /// it. The grace is `patience`, or `hurry` from when a signal has asked for
-    /// the end of the experiment.
-    pub fn stop(&mut self, patience: Duration, hurry: Duration) -> Stopped {
-        let before = self.poll(None, Duration::ZERO, false).exited;
+    /// Ends the program: by the end of its input where `rule` says so, SIGTERM,
+    /// after a grace SIGKILL to its group; then reaps it. The grace is `patience`,
+    /// or `hurry` from when a signal has asked for the end of the experiment.
+    pub fn stop(&mut self, rule: StopRule, patience: Duration, hurry: Duration) -> Stopped {
+        let before = self.has_ended(Duration::ZERO);
         let asked = MonoNanos::now();
         let mut killed = None;
-        if !before {
+        if !before && !self.ends_with_its_input(rule) {
             let _ = pidfd_send_signal(&self.pidfd, Signal::TERM);
             killed = match self.wait_for_end_or_signal(asked.after(patience)) {
                 Wake::Interrupted => (!self.wait_for_end(MonoNanos::now().after(hurry)))
@@ -77,6 +78,19 @@ impl Running<'_> {
         }
     }
 
+    /// Whether the end of its input was enough.
+    fn ends_with_its_input(&mut self, rule: StopRule) -> bool {
+        let StopRule::CloseInput(grace) = rule else {
+            return false;
+        };
+        self.close_input();
+        self.wait_for_end_or_signal(MonoNanos::now().after(grace)) == Wake::Exited
+    }
+
+    fn has_ended(&mut self, longest: Duration) -> bool {
+        self.poll(&[], longest, false, &mut Vec::new()).exited
+    }
+
     fn reap(&mut self) -> Exit {
         match self.child.try_wait() {
             Ok(Some(status)) => {
@@ -94,11 +108,11 @@ impl Running<'_> {
     fn wait_for_end_or_signal(&mut self, deadline: MonoNanos) -> Wake {
         loop {
             let left = deadline.since(MonoNanos::now());
-            let ready = self.poll(None, left, true);
-            if ready.exited {
+            let found = self.poll(&[], left, true, &mut Vec::new());
+            if found.exited {
                 return Wake::Exited;
             }
-            if ready.interrupted {
+            if found.interrupted {
                 return Wake::Interrupted;
             }
             if left.is_zero() {
@@ -110,7 +124,7 @@ impl Running<'_> {
     fn wait_for_end(&mut self, deadline: MonoNanos) -> bool {
         loop {
             let left = deadline.since(MonoNanos::now());
-            if self.poll(None, left, false).exited {
+            if self.has_ended(left) {
                 return true;
             }
             if left.is_zero() {
@@ -155,12 +169,12 @@ impl Stopped {
             Exit::Signal(signal) => signal == signal_hook::consts::SIGTERM,
             Exit::Code(_) | Exit::Unknown => false,
         };
-        (!fine).then(|| {
-            Failure::new(
-                FailureCode::BadExit,
-                format!("ended on SIGTERM with {}", self.exit),
-            )
-        })
+        let how = if self.shutdown.is_some() {
+            "ended when it was stopped with"
+        } else {
+            "ended by itself with"
+        };
+        (!fine).then(|| Failure::new(FailureCode::BadExit, format!("{how} {}", self.exit)))
     }
 }
 

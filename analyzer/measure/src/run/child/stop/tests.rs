@@ -27,12 +27,12 @@ fn only_a_clean_end_or_the_signal_that_was_sent_is_a_success() {
     check(
         Exit::Code(1),
         None,
-        Some("bad_exit: ended on SIGTERM with code 1"),
+        Some("bad_exit: ended when it was stopped with code 1"),
     );
     check(
         Exit::Signal(11),
         None,
-        Some("bad_exit: ended on SIGTERM with signal 11"),
+        Some("bad_exit: ended when it was stopped with signal 11"),
     );
     check(
         Exit::Signal(9),
