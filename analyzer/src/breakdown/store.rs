@@ -96,6 +96,15 @@ impl<'a> WindowStore<'a> {
         first..self.windows.len()
     }
 
+    /// Gives back the room that lists have beyond what they hold: growing, they
+    /// double it.
+    pub fn close(&mut self) {
+        self.windows.shrink_to_fit();
+        self.stages.shrink_to_fit();
+        self.intervals.shrink_to_fit();
+        self.spans.shrink_to_fit();
+    }
+
     fn place_of(&mut self, name: StageName<'a>) -> u32 {
         *self.places.entry(name).or_insert_with(|| {
             self.names.push(name);

@@ -87,6 +87,11 @@ impl Batch {
         self.last_resource = 0;
     }
 
+    /// Gives back what finds a resource; none is added any more.
+    pub(super) fn forget_places(&mut self) {
+        self.by_hash = HashTable::new();
+    }
+
     /// Stands in a span until its resource has been read.
     pub(super) fn no_resource() -> ResourceIndex {
         ResourceIndex(u32::MAX)

@@ -22,6 +22,9 @@ impl Batch {
             self.counts = sum(self.counts, other.counts);
             return;
         }
+        // What finds texts and resources in the other one is not needed any more.
+        other.names.close();
+        other.forget_places();
         let texts = self.names.take_over(&other.names);
         let mut resources = Vec::with_capacity(other.resources.len());
         for mut resource in other.resources {

@@ -146,6 +146,7 @@ pub fn build(
     let rows: Vec<Row<'_>> = each(&drafts, drafts.len(), |(run, (store, windows))| {
         row(lens, run, store, windows.clone())
     });
+    drop(drafts);
     let complete: Vec<&Row<'_>> = rows.iter().filter(|row| row.run.counts()).collect();
     let windows = windows::window_reports(lens, &complete, definition, &[]);
     let measured: Vec<&Row<'_>> = rows
@@ -273,6 +274,7 @@ fn windows_of_all<'a>(lens: &Lens<'a>, runs: &[&Run<'_>]) -> Windows<'a> {
         .iter()
         .map(|run| store.take(windows_of(lens, run, &mut problems)))
         .collect();
+    store.close();
     Windows {
         store,
         places,

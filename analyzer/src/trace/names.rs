@@ -73,6 +73,11 @@ impl Names {
         self.index.reserve(texts, |(hash, _)| whole(*hash));
     }
 
+    /// Gives back what finds a text; nothing more is looked up or added.
+    pub fn close(&mut self) {
+        self.index = HashTable::new();
+    }
+
     /// How many texts there are, and of how many bytes.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
