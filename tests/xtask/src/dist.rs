@@ -22,8 +22,20 @@ pub(crate) const PROGRAMS: [(&str, &str); 4] = [
 /// would then fork, 0.07 ms to 0.27 ms at 3 MB and 22 ms at 600 MB.
 const SPAWN_CHDIR: &str = "posix_spawn_file_actions_addchdir_np";
 
+/// What a panic does. What is shipped unwinds; the other is there to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Panic {
+    Unwind,
+    Abort,
+}
+
 /// Builds, strips and checks; returns the stripped programs by name.
 pub(crate) fn build(wanted: &[(&str, &str)]) -> Outcome<Programs> {
+    build_with(wanted, Panic::Unwind)
+}
+
+/// The same, with what a panic does; programs that abort go to a folder of their own.
+pub(crate) fn build_with(wanted: &[(&str, &str)], panic: Panic) -> Outcome<Programs> {
     let host = host()?;
     let link_chdir = format!("-Clink-arg=-Wl,-u,{SPAWN_CHDIR}");
     let is_static = has_static_libc()?;
@@ -41,9 +53,16 @@ pub(crate) fn build(wanted: &[(&str, &str)]) -> Outcome<Programs> {
         packages: &packages,
         target: Some(&host),
         rustflags,
+        env: match panic {
+            Panic::Unwind => &[],
+            Panic::Abort => &[("CARGO_PROFILE_DIST_PANIC", "abort")],
+        },
         ..Build::default()
     })?;
-    let dir = target_dir().join("dist-programs");
+    let dir = target_dir().join(match panic {
+        Panic::Unwind => "dist-programs",
+        Panic::Abort => "dist-programs-abort",
+    });
     std::fs::create_dir_all(&dir)
         .map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
     let mut shipped = Programs::new();

@@ -11,12 +11,14 @@ mod bench_live;
 mod bench_page;
 mod bench_qwen;
 mod cargo;
+mod decide;
 mod demo;
 mod dist;
 mod fuzz;
 mod guard_selftest;
 mod inject_check;
 mod pictures;
+mod qwen;
 mod steps;
 mod tools;
 mod workspace;
@@ -48,6 +50,8 @@ cargo xtask TASK
                          delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
                          the measured shift must lie where `analyze --what-if` said a repeat would
                          find it in 9 of 10 for each; leaves target/inject-check
+  decide [CASE…]         the questions of docs/decisions, put to 60 pairs in each case (embedded,
+                         one-core, qwen), beside identical arms; leaves target/decide
   bench page [--runs N]  the page of 1,000 and of 20,000 cold starts: written beside the other formats
                          and opened in Chromium, in N turns (5)
   pictures               docs/pictures of the README, from the bundled captures; needs Chromium
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
         ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
+        ["decide", ref words @ ..] => decide::run(words),
         ["bench", "page", ref options @ ..] => steps::runs(options, 5).and_then(bench_page::run),
         ["pictures"] => pictures::run(),
         ["bench", "live", ref options @ ..] => steps::runs(options, 20).and_then(bench_live::run),
