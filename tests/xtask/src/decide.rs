@@ -13,8 +13,6 @@ use crate::workspace;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Pairs of each experiment; the policies declare the same number.
-const PAIRS: &str = "60";
 /// Bound of each step: Node on a busy machine takes seconds.
 const STEP_TIMEOUT_MS: &str = "60000";
 /// Exit codes of `analyze gate` that are verdicts: passed, failed, cannot judge.
@@ -26,6 +24,12 @@ struct Question {
     control: Arm,
     candidate: Arm,
     cases: &'static [&'static str],
+}
+
+/// A circumstance. The policies declare the same number of pairs.
+struct Case {
+    name: &'static str,
+    pairs: u32,
 }
 
 /// One side of a question.
@@ -45,7 +49,7 @@ const QUESTIONS: [Question; 2] = [
             panic: Panic::Unwind,
             options: ["--runtime-start", "immediate"],
         },
-        cases: &["embedded", "one-core", "qwen"],
+        cases: &["embedded", "embedded-600", "one-core", "qwen"],
     },
     Question {
         name: "panic",
@@ -57,27 +61,81 @@ const QUESTIONS: [Question; 2] = [
             panic: Panic::Abort,
             options: ["--runtime-start", "health"],
         },
-        cases: &["embedded", "qwen"],
+        cases: &["embedded", "embedded-600", "qwen"],
     },
 ];
-/// With the embedded agent; the same, everything on one processor; with a real agent.
-const CASES: [&str; 3] = ["embedded", "one-core", "qwen"];
+/// With the embedded agent; the same with the pairs that sixty said were needed;
+/// everything on one processor; with a real agent.
+const CASES: [Case; 4] = [
+    Case {
+        name: "embedded",
+        pairs: 60,
+    },
+    Case {
+        name: "embedded-600",
+        pairs: 600,
+    },
+    Case {
+        name: ONE_CORE,
+        pairs: 60,
+    },
+    Case {
+        name: REAL_AGENT,
+        pairs: 60,
+    },
+];
+const ONE_CORE: &str = "one-core";
+const REAL_AGENT: &str = "qwen";
+/// Name of the identical arms among the questions.
+const PLACEBO: &str = "placebo";
 
-/// Asks the questions in the named cases, or in all.
-pub(crate) fn run(words: &[&str]) -> Outcome {
-    if let Some(unknown) = words.iter().find(|word| !CASES.contains(word)) {
-        return Err(format!(
-            "unknown case `{unknown}`; there are {}",
-            CASES.join(", ")
-        ));
+/// What is asked of what there is: everything, or what the words name. Words of one
+/// kind, cases or questions, are alternatives.
+struct Wanted<'a>(&'a [&'a str]);
+
+impl Wanted<'_> {
+    fn check(&self) -> Outcome {
+        match self
+            .0
+            .iter()
+            .find(|word| !names().any(|name| name == **word))
+        {
+            Some(unknown) => Err(format!(
+                "unknown case or question `{unknown}`; there are {}",
+                names().collect::<Vec<_>>().join(", ")
+            )),
+            None => Ok(()),
+        }
     }
-    let cases: Vec<&str> = CASES
-        .into_iter()
-        .filter(|case| words.is_empty() || words.contains(case))
-        .collect();
-    let bench = Bench::prepare(cases.contains(&"qwen"))?;
-    for case in cases {
-        bench.case(case)?;
+
+    fn case(&self, name: &str) -> bool {
+        self.is_among(name, CASES.iter().map(|case| case.name))
+    }
+
+    fn question(&self, name: &str) -> bool {
+        self.is_among(name, questions())
+    }
+
+    fn is_among(&self, name: &str, mut kind: impl Iterator<Item = &'static str>) -> bool {
+        self.0.contains(&name) || !kind.any(|one| self.0.contains(&one))
+    }
+}
+
+fn questions() -> impl Iterator<Item = &'static str> {
+    std::iter::once(PLACEBO).chain(QUESTIONS.iter().map(|question| question.name))
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.name).chain(questions())
+}
+
+/// Asks what the words name, or everything.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let wanted = Wanted(words);
+    wanted.check()?;
+    let bench = Bench::prepare(wanted.case(REAL_AGENT))?;
+    for case in CASES.iter().filter(|case| wanted.case(case.name)) {
+        bench.case(case, &wanted)?;
     }
     Ok(())
 }
@@ -127,26 +185,32 @@ impl Bench {
     }
 
     /// Identical arms first, then each question that is asked in this case.
-    fn case(&self, case: &str) -> Outcome {
+    fn case(&self, case: &Case, wanted: &Wanted<'_>) -> Outcome {
         let load =
             std::fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".to_owned());
-        say(&format!("\n== {case}; load before: {}\n", load.trim()))?;
-        let control = self.words(&QUESTIONS[0].control, case)?;
-        let identical = self.dir.join(format!("placebo-{case}"));
-        let words: Vec<&str> = control.iter().map(String::as_str).collect();
-        self.measure(case, &identical, "aa", &[&["--"], &words[..]].concat())?;
-        let placebo = self.dir.join(format!("placebo-{case}.json"));
-        self.analyze(&["placebo".as_ref(), &identical, "-o".as_ref(), &placebo])?;
+        say(&format!(
+            "\n== {}; load before: {}\n",
+            case.name,
+            load.trim()
+        ))?;
+        let placebo = self.dir.join(format!("{PLACEBO}-{}.json", case.name));
+        if wanted.question(PLACEBO) {
+            let control = self.words(&QUESTIONS[0].control, case)?;
+            let identical = self.dir.join(format!("{PLACEBO}-{}", case.name));
+            let words: Vec<&str> = control.iter().map(String::as_str).collect();
+            self.measure(case, &identical, "aa", &[&["--"], &words[..]].concat())?;
+            self.analyze(&[PLACEBO.as_ref(), &identical, "-o".as_ref(), &placebo])?;
+        }
         for question in &QUESTIONS {
-            if question.cases.contains(&case) {
+            if question.cases.contains(&case.name) && wanted.question(question.name) {
                 self.ask(question, case, &placebo)?;
             }
         }
         Ok(())
     }
 
-    fn ask(&self, question: &Question, case: &str, placebo: &Path) -> Outcome {
-        let name = format!("{}-{case}", question.name);
+    fn ask(&self, question: &Question, case: &Case, placebo: &Path) -> Outcome {
+        let name = format!("{}-{}", question.name, case.name);
         let traces = self.dir.join(&name);
         let control = line(&self.words(&question.control, case)?)?;
         let candidate = line(&self.words(&question.candidate, case)?)?;
@@ -155,7 +219,7 @@ impl Bench {
         let policy = root()
             .join("docs/decisions")
             .join(question.name)
-            .join(format!("{case}.toml"));
+            .join(format!("{}.toml", case.name));
         let result = self.dir.join(format!("{name}.md"));
         let gate: [&Path; 5] = [
             "gate".as_ref(),
@@ -175,7 +239,7 @@ impl Bench {
     }
 
     /// The command of an arm.
-    fn words(&self, arm: &Arm, case: &str) -> Outcome<Vec<String>> {
+    fn words(&self, arm: &Arm, case: &Case) -> Outcome<Vec<String>> {
         let daemon = match arm.panic {
             Panic::Unwind => &self.unwinding,
             Panic::Abort => &self.aborting,
@@ -185,17 +249,17 @@ impl Bench {
             .ok_or_else(|| format!("{} is not UTF-8", daemon.display()))?;
         let mut words = vec![daemon, "--port", "0", "--workspace", "{workspace}"];
         words.extend(arm.options);
-        if let Some((agent, _)) = self.agent.as_ref().filter(|_| case == "qwen") {
+        if let Some((agent, _)) = self.agent.as_ref().filter(|_| case.name == REAL_AGENT) {
             words.extend(["--agent", agent]);
         }
         Ok(words.into_iter().map(str::to_owned).collect())
     }
 
     /// Runs `measure`, on one processor where the case says so.
-    fn measure(&self, case: &str, out: &Path, verb: &str, arms: &[&str]) -> Outcome {
+    fn measure(&self, case: &Case, out: &Path, verb: &str, arms: &[&str]) -> Outcome {
         fresh_dir(out)?;
         let measure = program(&self.tools, "measure")?;
-        let mut command = if case == "one-core" {
+        let mut command = if case.name == ONE_CORE {
             let mut pinned = Command::new("taskset");
             pinned.args(["-c", "0"]).arg(measure);
             pinned
@@ -207,7 +271,7 @@ impl Bench {
         }
         command
             .arg(verb)
-            .args(["--pairs", PAIRS, "--rss", "untimed"]);
+            .args(["--pairs", &case.pairs.to_string(), "--rss", "untimed"]);
         command.args(["--timeout-ms", STEP_TIMEOUT_MS]);
         command.arg("--workspace").arg(&self.files);
         command.arg("--out").arg(out).args(arms);

@@ -50,8 +50,10 @@ cargo xtask TASK
                          delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
                          the measured shift must lie where `analyze --what-if` said a repeat would
                          find it in 9 of 10 for each; leaves target/inject-check
-  decide [CASE…]         the questions of docs/decisions, put to 60 pairs in each case (embedded,
-                         one-core, qwen), beside identical arms; leaves target/decide
+  decide [CASE|QUESTION…]
+                         the questions of docs/decisions (runtime-start, panic) in each case
+                         (embedded, embedded-600, one-core, qwen), in pairs, beside identical arms
+                         (placebo); leaves target/decide
   bench page [--runs N]  the page of 1,000 and of 20,000 cold starts: written beside the other formats
                          and opened in Chromium, in N turns (5)
   pictures               docs/pictures of the README, from the bundled captures; needs Chromium
