@@ -74,12 +74,12 @@ fn a_pair_with_a_delay_makes_complete_chains_that_carry_it() {
     let mut command = measure(&sandbox, "pair", &["--pairs", "6", "--warmup", "0"]);
     command
         .args(["--control", &daemon(), "--candidate", &daemon()])
-        .args(["--inject", "agent.phase.settings=+40ms"]);
+        .args(["--inject", "agent.phase.settings_load=+40ms"]);
     succeeds(command);
     let report = report(sandbox.path("out"));
     assert_eq!(report["runs"]["complete"], 12);
     let injection = &report["injections"][0];
-    assert_eq!(injection["stage"], "agent.phase.settings");
+    assert_eq!(injection["stage"], "agent.phase.settings_load");
     assert_eq!(
         (&injection["n_pairs"], &injection["delays"]),
         (&json!(6), &json!([40.0]))
@@ -89,7 +89,7 @@ fn a_pair_with_a_delay_makes_complete_chains_that_carry_it() {
         let windows = run["windows"].as_array().unwrap().iter();
         let startup = windows
             .filter(|window| window["name"] == "agent.startup")
-            .find_map(|window| window["stages"]["settings"].as_u64())
+            .find_map(|window| window["stages"]["settings_load"].as_u64())
             .unwrap();
         assert_eq!(startup >= 40_000_000, run["cohort"] == "candidate", "{run}");
     }

@@ -249,7 +249,9 @@ impl ChoiceArgs {
         }
         for (arm, text) in addressed(&self.inject, &names) {
             let one: Injection = text.parse()?;
+            // One delay for each stage, as the program makes only one.
             each(arms, arm.or(injected), |draft| {
+                draft.injections.retain(|known| known.stage != one.stage);
                 draft.injections.push(one.clone());
             });
         }

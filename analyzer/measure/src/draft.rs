@@ -4,6 +4,7 @@
 //! same rules. Everything that can be checked before the first run is.
 
 use crate::arm::{Arm, Sampling, StopAt};
+use crate::claim::Claim;
 use crate::command::{self, CommandError};
 use crate::driver::file as driver_file;
 use crate::driver::{Driver, ScenarioError};
@@ -149,6 +150,9 @@ pub enum DraftError {
         "--out {} is not empty\nhint: results are never overwritten; give a new directory, or --resume to go on with the experiment in it", .0.display()
     )]
     OutNotEmpty(PathBuf),
+    /// Another `measure` is at work in it.
+    #[error("--out {}: another `measure` is writing there", .0.display())]
+    OutTaken(PathBuf),
     /// There is nothing to go on with.
     #[error(transparent)]
     Resume(#[from] ResumeError),
@@ -197,14 +201,19 @@ impl Draft {
         let workspace = absolute_dir(&around.current_dir.join(workspace.clone()))
             .map_err(|error| DraftError::Workspace(workspace, error))?;
         let out = around.current_dir.join(&self.out);
-        let (out, earlier) = match self.sitting {
-            Sitting::First => (make_out(&out)?, None),
+        let (out, claim, earlier) = match self.sitting {
+            Sitting::First => {
+                let (out, claim) = make_out(&out)?;
+                (out, claim, None)
+            }
             Sitting::Resumed => {
+                // Claimed first: what another one is writing is not yet to be read.
+                let claim = Claim::take(&out).map_err(|_| DraftError::OutTaken(out.clone()))?;
                 let earlier = Earlier::read(&out)?;
                 let out = out
                     .canonicalize()
                     .map_err(|error| DraftError::Out(out, error))?;
-                (out, Some(earlier))
+                (out, claim, Some(earlier))
             }
         };
         let seed = self
@@ -219,6 +228,7 @@ impl Draft {
             arms,
             seed,
             out,
+            claim: Arc::new(claim),
             earlier,
             workspace,
             step_timeout: self.step_timeout,
@@ -373,14 +383,15 @@ fn absolute_dir(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Makes the directory, or takes an empty one; absolute.
-fn make_out(path: &Path) -> Result<PathBuf, DraftError> {
+/// Makes the directory, or takes an empty one, and claims it; absolute.
+fn make_out(path: &Path) -> Result<(PathBuf, Claim), DraftError> {
     let refused = |error| DraftError::Out(path.to_owned(), error);
     make_private_dir(path).map_err(refused)?;
+    let claim = Claim::take(path).map_err(|_| DraftError::OutTaken(path.to_owned()))?;
     if std::fs::read_dir(path).map_err(refused)?.next().is_some() {
         return Err(DraftError::OutNotEmpty(path.to_owned()));
     }
-    path.canonicalize().map_err(refused)
+    Ok((path.canonicalize().map_err(refused)?, claim))
 }
 
 /// 32 bits: a number that can be read out and typed again, and that every JSON
@@ -442,8 +453,12 @@ mod tests {
     fn an_output_directory_is_new_or_empty() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        assert_eq!(make_out(&root.join("a/b")).unwrap(), root.join("a/b"));
-        assert_eq!(make_out(&root.join("a/b")).unwrap(), root.join("a/b"));
+        let (path, claim) = make_out(&root.join("a/b")).unwrap();
+        assert_eq!(path, root.join("a/b"));
+        let message = make_out(&path).unwrap_err().to_string();
+        assert!(message.contains("another `measure`"), "{message}");
+        drop(claim);
+        assert_eq!(make_out(&path).unwrap().0, root.join("a/b"));
         let message = make_out(&root.join("a")).unwrap_err().to_string();
         assert!(message.contains("is not empty\nhint:"), "{message}");
         std::fs::write(root.join("file"), "").unwrap();

@@ -6,6 +6,8 @@
 //! without a run twice or none. Computes no statistics.
 
 use crate::arm::Arm;
+use crate::claim::Claim;
+use crate::cleanup::heirs::Heirs;
 use crate::cleanup::token::TokenPrefix;
 use crate::cleanup::watchdog::{Watchdog, WatchdogError};
 use crate::host::page_cache::PageCache;
@@ -18,8 +20,10 @@ use crate::resume::{Earlier, ResumeError};
 use crate::run::record::RunRecord;
 use crate::run::{self, Fate, RssReading, RunContext, RunError};
 use crate::schedule::{Phase, Size, Slot};
+use crate::target::Stamps;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A checked experiment.
@@ -37,6 +41,8 @@ pub struct Experiment {
     pub schedule: Vec<Slot>,
     /// Directory for everything that is written, absolute.
     pub out: PathBuf,
+    /// Keeps others away from it.
+    pub claim: Arc<Claim>,
     /// What an earlier `measure` left there, where it is taken up again.
     pub earlier: Option<Earlier>,
     /// Workspace of the sessions, absolute.
@@ -122,6 +128,11 @@ pub enum ExperimentError {
     /// What was there is not this experiment.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// Runs of two programs would stand under one digest.
+    #[error(
+        "arm `{0}`: {path} has changed since the experiment began\nhint: the runs made so far are kept; begin anew with another --out", path = .1.display()
+    )]
+    Changed(String, PathBuf),
     /// A trace cannot be written; the runs before are kept.
     #[error("{0}\nhint: the runs made so far are kept; make room and give --resume")]
     Run(#[from] RunError),
@@ -141,6 +152,8 @@ pub fn carry_out(
     let interrupts = Interrupts::install().map_err(ExperimentError::Signals)?;
     let tokens = TokenPrefix::random().map_err(ExperimentError::Token)?;
     let cannot_write = |error| ExperimentError::Manifest(experiment.out.clone(), error);
+    // Before the digests: what changes in between is found, not missed.
+    let stamps = Stamps::of(&experiment.arms);
     let mut manifest = Manifest::new(experiment, command);
     if let Some(earlier) = &experiment.earlier {
         earlier.hand_over(&mut manifest)?;
@@ -148,8 +161,10 @@ pub fn carry_out(
     }
     manifest.write(&experiment.out).map_err(cannot_write)?;
     let journal = Journal::open(&experiment.out).map_err(cannot_write)?;
+    let mut heirs = Heirs::adopt();
     // Ends its last sweep before this function returns.
     let watchdog = Watchdog::start(&tokens)?;
+    heirs.except(watchdog.pid());
     let context = RunContext {
         out: &experiment.out,
         workspace: &experiment.workspace,
@@ -157,11 +172,14 @@ pub fn carry_out(
         rss: experiment.rss,
         page_cache: experiment.page_cache,
         tokens: &tokens,
+        heirs: &Heirs::Nobody,
         interrupts: &interrupts,
     };
     let mut schedule = Carrying {
         experiment,
         context,
+        heirs,
+        stamps,
         watchdog,
         manifest,
         journal,
@@ -214,7 +232,10 @@ fn settle_earlier(experiment: &Experiment, manifest: &Manifest) -> Result<(), Ex
 /// A schedule while it is carried out.
 struct Carrying<'e> {
     experiment: &'e Experiment,
+    /// Without the heirs, which are kept beside it.
     context: RunContext<'e>,
+    heirs: Heirs,
+    stamps: Stamps,
     watchdog: Watchdog,
     manifest: Manifest,
     journal: Journal,
@@ -261,16 +282,26 @@ impl Carrying<'_> {
     }
 
     fn run_one(&mut self, slot: Slot, arm: &Arm) -> Result<(), ExperimentError> {
+        if let Some(path) = self.stamps.changed(arm) {
+            let (name, path) = (arm.name.clone(), path.to_owned());
+            return Err(ExperimentError::Changed(name, path));
+        }
         self.watchdog.revive(self.context.tokens)?;
-        let made = run::carry_out(self.context, arm, slot)?;
+        self.heirs.except(self.watchdog.pid());
+        let context = RunContext {
+            heirs: &self.heirs,
+            ..self.context
+        };
+        let made = run::carry_out(context, arm, slot)?;
         let result = RunResult::new(&made.record);
         // First: files in place without a note would be a run that is made twice.
         self.journal
             .note(slot, &result)
             .map_err(|error| ExperimentError::Manifest(self.experiment.out.clone(), error))?;
+        // What cannot be put in place now is when the experiment is resumed.
+        self.manifest.set_result(slot, result);
         made.publish()?;
         (self.watch)(slot, &made.record);
-        self.manifest.set_result(slot, result);
         Ok(())
     }
 }

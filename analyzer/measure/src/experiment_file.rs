@@ -7,6 +7,7 @@ use crate::arm::{Sampling, StopAt};
 use crate::command;
 use crate::draft::{ArmDraft, RUNS_MAX, SetDraft};
 use crate::host::page_cache::PageCache;
+use crate::injection::Injection;
 use crate::run::RssReading;
 use crate::scenario::parse_duration;
 use crate::toml_file::{self, FileError};
@@ -216,7 +217,14 @@ fn arm(
         })?;
     }
     for text in table.inject {
-        let one = text.parse().map_err(|error| format!("inject: {error}"))?;
+        let one: Injection = text.parse().map_err(|error| format!("inject: {error}"))?;
+        if draft
+            .injections
+            .iter()
+            .any(|known| known.stage == one.stage)
+        {
+            return Err(format!("inject: `{}` is given twice", one.stage));
+        }
         draft.injections.push(one);
     }
     if let Some(text) = table.sampler {
@@ -295,6 +303,11 @@ driver = "d.toml"
             " set `cold`: arm `a`: command: ",
         );
         check("=+1ms", "=1ms", " set `cold`: arm `a`: inject: ");
+        check(
+            "\"session.new=+1ms\"",
+            "\"x=+1ms\", \"x=+2ms\"",
+            " set `cold`: arm `a`: inject: `x` is given twice",
+        );
         check("\"off\"", "\"on\"", " set `cold`: arm `a`: sampler: ");
         let unknown = read(RIGHT, &[("deamon", "x")]).unwrap_err().to_string();
         assert_eq!(

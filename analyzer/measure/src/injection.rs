@@ -20,7 +20,7 @@ pub struct Injection {
 /// A text that is no injection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no injection\nhint: STAGE=+DELAY, as in `agent.phase.settings=+5ms`; units are us, ms and s"
+    "`{0}` is no injection\nhint: STAGE=+DELAY, as in `agent.phase.settings_load=+5ms`; units are us, ms and s"
 )]
 pub struct BadInjection(pub String);
 
@@ -85,13 +85,13 @@ mod tests {
 
     #[test]
     fn an_injection_is_a_stage_and_a_delay() {
-        let one: Injection = "agent.phase.settings=+5ms".parse().unwrap();
-        assert_eq!(one.stage, "agent.phase.settings");
+        let one: Injection = "agent.phase.settings_load=+5ms".parse().unwrap();
+        assert_eq!(one.stage, "agent.phase.settings_load");
         assert_eq!(one.nanos(), 5_000_000);
         let two: Injection = "session.new=+40us".parse().unwrap();
         assert_eq!(
             environment(&[one, two]),
-            "agent.phase.settings=5000000;session.new=40000"
+            "agent.phase.settings_load=5000000;session.new=40000"
         );
         for text in [
             "", "x", "x=5ms", "=+5ms", "x=+", "x=+5", "X y=+5ms", "a;b=+1ms",

@@ -8,6 +8,7 @@
 //! No statistics here: those are `analyze`'s.
 
 pub mod arm;
+pub mod claim;
 pub mod cleanup;
 pub mod cli;
 pub mod command;
@@ -29,6 +30,7 @@ pub mod scenario;
 pub mod schedule;
 pub mod shim;
 pub mod suite;
+pub mod target;
 pub mod toml_file;
 pub mod units;
 
@@ -39,7 +41,7 @@ use draft::{Draft, Surroundings};
 use experiment::{Experiment, Kind, Outcome};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use suite::{Facts, Verdict};
+use suite::{Claim, Facts, Verdict};
 
 /// Runs the program: parses `args` (the program's name first), writes its one
 /// line of result to `out` and errors to `err`; gives the exit code. A reader of
@@ -109,29 +111,38 @@ fn carry_out(
         Ok(outcome) if experiment.kind == Kind::Suite && outcome.interrupted.is_none() => {
             let kills = suite::read_oom_kills().zip(kills_before);
             let kills = kills.map(|(after, before)| after.saturating_sub(before));
-            summarize(&experiment, &outcome, out)?;
-            judge(&facts, kills, out)
+            let claims = facts.judge(kills);
+            let written =
+                summarize(&experiment, &outcome, out).and_then(|()| suite::write(&claims, out));
+            or_gone(written, code_of(&claims))
         }
         Ok(outcome) => {
             let code = outcome.exit_code();
-            summarize(&experiment, &outcome, out).map(|()| code)
+            or_gone(summarize(&experiment, &outcome, out), code)
         }
         Err(error) => Ok(refuse(&error)),
     }
 }
 
-/// Writes one row for each claim; gives the exit code.
-fn judge(facts: &Facts, oom_kills: Option<u64>, out: &mut dyn Write) -> io::Result<u8> {
-    let claims = facts.judge(oom_kills);
-    suite::write(&claims, out)?;
+/// The exit code of an experiment whose result was written, or had no reader: what
+/// became of it is true without one.
+fn or_gone(written: io::Result<()>, code: u8) -> io::Result<u8> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(code),
+    }
+}
+
+/// The exit code of judged claims.
+fn code_of(claims: &[Claim]) -> u8 {
     let any = |verdict| claims.iter().any(|claim| claim.verdict == verdict);
-    Ok(if any(Verdict::Fail) {
+    if any(Verdict::Fail) {
         exit::RUN_FAILED
     } else if any(Verdict::Pass) {
         exit::OK
     } else {
         exit::NOT_MEASURED
-    })
+    }
 }
 
 fn summarize(experiment: &Experiment, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {

@@ -73,7 +73,9 @@ impl Earlier {
             .map(|(index, result)| (index, result.files.clone()))
             .collect();
         for (index, files) in interrupted {
-            for path in files.iter().map(|name| self.dir.join(name)) {
+            // Names are ours; a manifest that was tampered with leads nowhere else.
+            let own = files.iter().filter(|name| !name.contains('/'));
+            for path in own.map(|name| self.dir.join(name)) {
                 match std::fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(ResumeError::Remove(path, error));

@@ -2,7 +2,7 @@
 //! that name file, line and key. Knows no particular shape.
 
 use serde::de::DeserializeOwned;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Largest file that is read: an experiment of hundreds of arms has some 50 KB.
@@ -52,11 +52,15 @@ pub fn read(path: &Path) -> Result<String, FileError> {
         path: path.to_owned(),
         source,
     };
-    let length = std::fs::metadata(path).map_err(unreadable)?.len();
-    if length > FILE_MAX_BYTES {
+    // Not by the length that the file claims: a device has none.
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let read = file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text);
+    if text.len() as u64 > FILE_MAX_BYTES {
         return Err(FileError::TooLong(path.to_owned()));
     }
-    std::fs::read_to_string(path).map_err(unreadable)
+    read.map_err(unreadable)?;
+    Ok(text)
 }
 
 /// Reads text as `T`, which must refuse unknown keys. `file` is for errors.
@@ -90,6 +94,14 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let error = parse::<Shape>(text, "e.toml").unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn no_more_is_read_than_a_file_may_have() {
+        let error = read(Path::new("/dev/zero")).unwrap_err();
+        assert!(matches!(error, FileError::TooLong(_)), "{error}");
+        assert_eq!(read(Path::new("/dev/null")).unwrap(), "");
+        assert!(read(Path::new("/")).is_err());
     }
 
     #[test]

@@ -195,7 +195,7 @@ fn largest_undelayed<'d, 'r, 'a>(
 }
 
 /// The stage's time in the first window that has one of that name, or of its last
-/// part (`agent.phase.settings` is `settings` in its window).
+/// part (`agent.phase.settings_load` is `settings_load` in its window).
 fn stage_time(row: &Row<'_>, stage: &str) -> Option<f64> {
     let is_it = |name: &str| {
         stage == name

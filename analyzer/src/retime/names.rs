@@ -2,7 +2,7 @@
 //!
 //! A name is a stage's (`channel.spawn`), a window's, which then is changed whole
 //! (`runtime.start`), `WINDOW:STAGE` where several windows have a stage of the
-//! name, or that of the spans that stand for a stage (`agent.phase.settings`).
+//! name, or that of the spans that stand for a stage (`agent.phase.settings_load`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

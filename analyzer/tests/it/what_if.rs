@@ -180,6 +180,8 @@ fn a_published_change_is_predicted_from_the_runs_before_it() {
     let predicted = of_kind(&before, "stage", "channel:channel.initialize");
     assert_eq!(predicted["change_p50"], -63.06);
     assert_eq!(predicted["predicted_p50"], 1035.19);
+    // All runs of the text are alike.
+    assert_eq!(predicted["predicted_ci"], json!([1035.19, 1035.19]));
     let initialize = |report: &Value| {
         let channel = named(&report["windows"], "channel").clone();
         named(&channel["stages"], "channel.initialize")["p50"]

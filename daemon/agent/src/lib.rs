@@ -96,7 +96,7 @@ fn run(
         diagnostics.warn(problem);
     }
     let settings = settings.value;
-    startup.mark("settings", &clock);
+    startup.mark("settings_load", &clock);
 
     let workspace = std::env::current_dir().unwrap_or_default();
     let repository = Repository::find(&workspace);

@@ -4,10 +4,23 @@
 //! Measures nothing itself.
 
 use crate::cargo::{Build, build, program};
+use crate::figures::{self, Range};
 use crate::qwen::{self, Installed};
-use crate::steps::{self, Outcome, fresh_dir, quoted, say, target_dir};
+use crate::steps::{self, Outcome, fresh_dir, output, quoted, say, target_dir};
 use crate::{dist, workspace};
 use std::path::Path;
+use std::process::Command;
+
+/// The arm of the daemon.
+const OWN: &str = "coldpathd";
+/// The arm of its agent, driven raw.
+const RAW: &str = "agent-raw";
+/// The session's metric.
+const METRIC: &str = "process_to_session";
+/// Stages in which the daemon waits for the agent.
+const AGENT_TIME: [&str; 2] = ["channel.initialize", "session.new"];
+/// Most that the daemon's own share is to be.
+const REACH_MS: f64 = 3.0;
 
 /// Measures `runs` of each arm and prints the report.
 pub(crate) fn run(runs: u32) -> Outcome {
@@ -46,7 +59,55 @@ pub(crate) fn run(runs: u32) -> Outcome {
             traces.as_ref(),
         ],
     )?;
-    steps::run(program(&tools, "analyze")?, &[traces.as_ref()])
+    let analyze = program(&tools, "analyze")?;
+    steps::run(analyze, &[traces.as_ref()])?;
+    own_share(analyze, &traces)
+}
+
+/// Prints what of a cold session is the daemon's own: the pairs' difference to the
+/// agent that is driven raw, and the session with what it waits for the agent taken
+/// as nothing. The first is what is asked for and as noisy as two starts of the
+/// agent; the second has the noise of none, and its spawn is in it.
+fn own_share(analyze: &Path, traces: &Path) -> Outcome {
+    let mut command = Command::new(analyze);
+    command.args(["--format", "json"]);
+    for wait in AGENT_TIME {
+        command.args(["--what-if", &format!("{wait}=0")]);
+    }
+    let report = output(command.arg(traces))?;
+    let lacks = |what: &str| format!("the report has no {what}");
+    let pairs = figures::shift_between(&report, METRIC, RAW, OWN)
+        .ok_or_else(|| lacks("difference to the agent driven raw"))?;
+    let without = figures::prediction(&report, OWN, METRIC, "predicted_p50", "predicted_ci")
+        .ok_or_else(|| lacks("session without the agent's time"))?;
+    let row = |one: &Range| {
+        format!(
+            "{:.3} ms ({:.3} … {:.3}), reach {REACH_MS} ms: {}",
+            one.middle,
+            one.low,
+            one.high,
+            verdict(one)
+        )
+    };
+    say(&format!(
+        "\nthe daemon's own share of process start → first session, with 95 % intervals:\n  \
+         {OWN} − {RAW}, Hodges–Lehmann over the pairs: {}\n  \
+         {OWN} without {}, P50 of the traces: {}\n",
+        row(&pairs),
+        AGENT_TIME.join(" and "),
+        row(&without)
+    ))
+}
+
+/// What an interval says of the reach.
+fn verdict(one: &Range) -> &'static str {
+    if one.high <= REACH_MS {
+        "kept"
+    } else if one.low > REACH_MS {
+        "MISSED"
+    } else {
+        "not shown by this many pairs"
+    }
 }
 
 /// The three arms in one set, so that each block holds every one of them.
@@ -81,8 +142,8 @@ fn experiment_text(
     };
     let arms = [
         ("control-qwen-serve", serve, "http"),
-        ("coldpathd", behind, "http"),
-        ("agent-raw", agent, "acp-stdio"),
+        (OWN, behind, "http"),
+        (RAW, agent, "acp-stdio"),
     ];
     Ok(format!(
         "schema = 1\ntimeout = \"60s\"\n\n[[set]]\nname = \"qwen\"\nruns = {runs}\nwarmup = 1\n\n{}",
@@ -93,4 +154,22 @@ fn experiment_text(
 /// Text as a TOML basic string; paths hold no control characters.
 fn toml_text(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reach_is_kept_or_missed_only_by_a_whole_interval() {
+        let check = |low: f64, high: f64, expected: &str| {
+            let middle = low.midpoint(high);
+            let verdict = verdict(&Range { middle, low, high });
+            assert_eq!(verdict, expected, "{low} … {high}");
+        };
+        check(2.0, 3.0, "kept");
+        check(-9.0, 2.0, "kept");
+        check(3.1, 4.0, "MISSED");
+        check(-150.0, 120.0, "not shown by this many pairs");
+    }
 }

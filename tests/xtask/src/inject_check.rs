@@ -9,6 +9,7 @@
 //! the pairs give the measured shift and its interval. All seeds are printed.
 
 use crate::cargo::{Build, build, program};
+use crate::figures::{self, Range, behind, shift};
 use crate::steps::{Outcome, fresh_dir, output, quoted, root, say, target_dir};
 use crate::workspace;
 use std::path::Path;
@@ -27,9 +28,9 @@ struct Held {
 /// One in the agent, one in the daemon's runtime, one in a request.
 const STAGES: [Held; 3] = [
     Held {
-        name: "agent.phase.settings",
+        name: "agent.phase.settings_load",
         window: "agent.startup",
-        stage: Some("settings"),
+        stage: Some("settings_load"),
     },
     Held {
         name: "runtime.start",
@@ -124,14 +125,6 @@ struct Tools<'a> {
     files: &'a Path,
 }
 
-/// An estimate with its interval, milliseconds.
-#[derive(Debug)]
-struct Range {
-    middle: f64,
-    low: f64,
-    high: f64,
-}
-
 /// What one experiment found.
 struct Found {
     made: f64,
@@ -222,49 +215,10 @@ fn measured(report: &str) -> Option<Range> {
     shift(behind(report, &own)?)
 }
 
-fn shift(text: &str) -> Option<Range> {
-    let text = behind(text, &["\"shift\""])?;
-    let of = |key: &str| number(behind(text, &[key])?);
-    Some(Range {
-        middle: of("\"estimate\":")?,
-        low: of("\"low\":")?,
-        high: of("\"high\":")?,
-    })
-}
-
 /// The prediction of the metric from the control's runs, and where a repeat would
 /// find it.
 fn predicted(report: &str) -> Option<Range> {
-    let metric = format!("\"name\": \"{METRIC}\"");
-    let own = [
-        "\"dependency\": [",
-        "\"cohort\": \"control\"",
-        "\"predictions\"",
-        &metric,
-    ];
-    let own = behind(report, &own)?;
-    let (low, rest) = behind(own, &["\"repeat_ci\": ["])?.split_once(',')?;
-    Some(Range {
-        middle: number(behind(own, &["\"change_p50\":"])?)?,
-        low: number(low)?,
-        high: number(rest)?,
-    })
-}
-
-/// What stands behind the last of some words, each looked for behind the one before.
-fn behind<'t>(text: &'t str, words: &[&str]) -> Option<&'t str> {
-    words
-        .iter()
-        .try_fold(text, |text, word| Some(text.split_once(word)?.1))
-}
-
-/// The number at the start of a text.
-fn number(text: &str) -> Option<f64> {
-    let text = text.trim_start();
-    let end = text
-        .find(|char: char| !(char.is_ascii_digit() || "+-.eE".contains(char)))
-        .unwrap_or(text.len());
-    text[..end].parse().ok()
+    figures::prediction(report, "control", METRIC, "change_p50", "repeat_ci")
 }
 
 #[cfg(test)]
@@ -278,7 +232,7 @@ mod tests {
       "shift": { "estimate": 5.25, "low": 4.5, "high": 6.5 } },
     { "kind": "window", "metric": "agent.startup", "shift": { "estimate": 7.0, "low": 1.0, "high": 8.0 },
       "stages": [ { "name": "exec", "shift": { "estimate": 0.5, "low": 0.25, "high": 0.75 } },
-        { "name": "settings", "shift": { "estimate": 5.125, "low": 5.0, "high": 5.5 } } ] }
+        { "name": "settings_load", "shift": { "estimate": 5.125, "low": 5.0, "high": 5.5 } } ] }
   ],
   "dependency": [
     { "cohort": "control", "predictions": [

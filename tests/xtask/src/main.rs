@@ -14,6 +14,7 @@ mod cargo;
 mod decide;
 mod demo;
 mod dist;
+mod figures;
 mod fuzz;
 mod guard_selftest;
 mod inject_check;

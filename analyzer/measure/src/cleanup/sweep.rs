@@ -1,15 +1,18 @@
-//! Finds the processes that carry a token and ends them.
+//! Finds the processes that a run has started and ends them.
 //!
-//! A process is signalled through a pidfd that was opened before its start time
-//! and its token were checked, so that a reused id cannot be hit. Only processes
-//! of this user are looked at. Every wait is bounded.
+//! A process is of a run when its environment holds the run's token, or when one
+//! that does is above it: a program may clear the environment of what it starts,
+//! and cannot choose its parent. A process is signalled through a pidfd that was
+//! opened before its start time and what marks it were checked, so that a reused id
+//! cannot be hit. Only processes of this user are looked at. Every wait is bounded.
 
+use super::heirs::Heirs;
 use super::token::TokenPattern;
-use crate::host::process::{self, ProcessId};
+use crate::host::process::{self, ProcessId, own_pid};
 use coldpath_trace_format::emit::MonoNanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
@@ -20,12 +23,19 @@ pub const TERM_GRACE: Duration = Duration::from_secs(2);
 /// Longest pause between two looks at the process table: a process that was
 /// about to be created at the first look is there at the second.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Looks in a row that must find nothing.
-const EMPTY_LOOKS: u32 = 2;
 /// Most descriptors held for one wait; the rest is waited for by looking again.
 const WAIT_MAX: usize = 256;
 
-/// A process that carries a token, with a descriptor that cannot mean another.
+/// What marks the processes that are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks<'a> {
+    /// The token in their environment.
+    pub token: TokenPattern<'a>,
+    /// Whose children they may be as well, beside those of marked processes.
+    pub heirs: &'a Heirs,
+}
+
+/// A process that is marked, with a descriptor that cannot mean another.
 #[derive(Debug)]
 pub struct Marked {
     /// Which one.
@@ -40,29 +50,88 @@ pub struct Marked {
 pub struct Swept {
     /// The processes that were found and signalled, with their programs.
     pub ended: Vec<(ProcessId, String)>,
-    /// Whether two looks in a row found nothing before the time was up.
+    /// Whether looks found nothing for long enough before the time was up.
     pub clean: bool,
 }
 
-/// The live processes of this user that carry a token, by id.
+/// How long and how thoroughly a sweep looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Longest time.
+    pub bound: Duration,
+    /// How long nothing must be found. At least two looks find nothing.
+    pub quiet: Duration,
+}
+
+/// A process of this user, as one look at the table has it.
+struct Seen {
+    start_ticks: u64,
+    ppid: i32,
+    carries: bool,
+}
+
+/// The live marked processes of this user, by id.
 #[must_use]
-pub fn find(pattern: TokenPattern<'_>) -> Vec<Marked> {
-    let user = rustix::process::geteuid().as_raw();
-    let own = i32::try_from(std::process::id()).unwrap_or(-1);
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let mut found: Vec<Marked> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            (pid != own && entry.metadata().ok()?.uid() == user)
-                .then(|| mark(pid, pattern))
-                .flatten()
-        })
+pub fn find(marks: Marks<'_>) -> Vec<Marked> {
+    find_below(marks, &BTreeSet::new())
+}
+
+/// The same, with those below `known`, which are alive.
+fn find_below(marks: Marks<'_>, known: &BTreeSet<i32>) -> Vec<Marked> {
+    let table = look(marks.token);
+    let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, seen) in &table {
+        below.entry(seen.ppid).or_default().push(*pid);
+    }
+    let carrying = table.iter().filter(|(_, seen)| seen.carries);
+    let mut pending: Vec<i32> = carrying
+        .map(|(pid, _)| *pid)
+        .chain(known.iter().copied())
+        .collect();
+    let children = below.get(&own_pid()).into_iter().flatten();
+    pending.extend(children.filter(|pid| marks.heirs.were_left(**pid)));
+    let mut marked = BTreeSet::new();
+    while let Some(pid) = pending.pop() {
+        if pid != own_pid() && marked.insert(pid) {
+            pending.extend(below.get(&pid).into_iter().flatten());
+        }
+    }
+    let seen = marked
+        .into_iter()
+        .filter_map(|pid| Some((pid, table.get(&pid)?)));
+    let mut found: Vec<Marked> = seen
+        .filter_map(|(pid, seen)| mark(pid, seen, marks.token))
         .collect();
     found.sort_by_key(|marked| marked.id);
     found
+}
+
+/// Every process of this user but this one.
+fn look(token: TokenPattern<'_>) -> BTreeMap<i32, Seen> {
+    let user = rustix::process::geteuid().as_raw();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
+    let seen = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        if pid == own_pid() || entry.metadata().ok()?.uid() != user {
+            return None;
+        }
+        let stat = process::read_stat(pid)?;
+        let seen = Seen {
+            start_ticks: stat.start_ticks,
+            ppid: stat.ppid,
+            carries: carries(pid, token),
+        };
+        Some((pid, seen))
+    });
+    seen.collect()
+}
+
+fn carries(pid: i32, token: TokenPattern<'_>) -> bool {
+    let environ = std::fs::read(process::proc_dir(pid).join("environ"));
+    environ.is_ok_and(|environ| token.is_in(&environ))
 }
 
 /// Waits until those processes have ended by themselves; gives those that have not.
@@ -79,49 +148,57 @@ pub fn settle(mut processes: Vec<Marked>, patience: Duration) -> Vec<Marked> {
     }
 }
 
-/// Ends every process that carries a token: SIGTERM at first sight, SIGKILL for
-/// whatever is there [`TERM_GRACE`] after the first, until two looks in a row
-/// find nothing or `bound` is over.
+/// Ends `known` and every other marked process: SIGTERM at first sight, SIGKILL for
+/// whatever is there [`TERM_GRACE`] after the first, until looks have found nothing
+/// for long enough or the time is up. What was marked once stays so: an orphan has
+/// nobody above it that tells.
 #[must_use]
-pub fn end_all(pattern: TokenPattern<'_>, bound: Duration) -> Swept {
+pub fn end_all(marks: Marks<'_>, mut known: Vec<Marked>, effort: Effort) -> Swept {
     let begun = MonoNanos::now();
-    let deadline = begun.after(bound);
+    let deadline = begun.after(effort.bound);
     let mut asked: BTreeMap<ProcessId, String> = BTreeMap::new();
     let mut kill_from = None;
-    let mut empty = 0;
-    while empty < EMPTY_LOOKS {
+    let mut empty_since = None;
+    loop {
+        known.retain(Marked::is_alive);
+        let ids: BTreeSet<i32> = known.iter().map(|marked| marked.id.pid).collect();
+        let found = find_below(marks, &ids);
+        known.extend(
+            found
+                .into_iter()
+                .filter(|marked| !ids.contains(&marked.id.pid)),
+        );
         let now = MonoNanos::now();
-        if now >= deadline {
-            return Swept {
-                ended: asked.into_iter().collect(),
-                clean: false,
-            };
-        }
-        let found = find(pattern);
-        if found.is_empty() {
-            empty += 1;
-            if empty < EMPTY_LOOKS {
-                pause(LOOK_AGAIN);
+        let clean = match (known.is_empty(), empty_since) {
+            (false, _) => {
+                empty_since = None;
+                false
             }
+            (true, None) => {
+                empty_since = Some(now);
+                false
+            }
+            (true, Some(since)) => now.since(since) >= effort.quiet,
+        };
+        if clean || now >= deadline {
+            let ended = asked.into_iter().collect();
+            return Swept { ended, clean };
+        }
+        if known.is_empty() {
+            pause(LOOK_AGAIN);
             continue;
         }
-        empty = 0;
         let kill_from = *kill_from.get_or_insert_with(|| now.after(TERM_GRACE));
-        for marked in &found {
+        for marked in &known {
             if now >= kill_from {
                 marked.signal(Signal::KILL);
             } else if !asked.contains_key(&marked.id) {
                 marked.signal(Signal::TERM);
             }
-            asked
-                .entry(marked.id)
-                .or_insert_with(|| marked.program.clone());
+            let program = || marked.program.clone();
+            asked.entry(marked.id).or_insert_with(program);
         }
-        wait_for_an_end(&found, LOOK_AGAIN);
-    }
-    Swept {
-        ended: asked.into_iter().collect(),
-        clean: true,
+        wait_for_an_end(&known, LOOK_AGAIN);
     }
 }
 
@@ -139,13 +216,14 @@ impl Marked {
     }
 }
 
-fn mark(pid: i32, pattern: TokenPattern<'_>) -> Option<Marked> {
-    // A cheap look first; most processes are not ours.
-    let carries = || std::fs::read(process::proc_dir(pid).join("environ")).ok();
-    pattern.is_in(&carries()?).then_some(())?;
+/// The process behind a descriptor, if it is still the one that was seen.
+fn mark(pid: i32, seen: &Seen, token: TokenPattern<'_>) -> Option<Marked> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    // And again behind the descriptor: now the id cannot have changed hands.
+    // Read again behind the descriptor: now the id cannot change hands any more.
     let stat = process::read_stat(pid)?;
+    let same = stat.start_ticks == seen.start_ticks;
+    // One that has executed something else meanwhile has its parent still.
+    let marks = || stat.ppid == seen.ppid || carries(pid, token);
     let marked = Marked {
         id: ProcessId {
             pid,
@@ -154,7 +232,7 @@ fn mark(pid: i32, pattern: TokenPattern<'_>) -> Option<Marked> {
         program: process::read_program(pid, &stat),
         pidfd,
     };
-    (pattern.is_in(&carries()?) && marked.is_alive()).then_some(marked)
+    (same && marks() && marked.is_alive()).then_some(marked)
 }
 
 fn wait_for_an_end(processes: &[Marked], longest: Duration) {
@@ -186,6 +264,16 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::process::{Child, Command, Stdio};
 
+    const EFFORT: Effort = Effort {
+        bound: Duration::from_secs(20),
+        quiet: Duration::from_millis(50),
+    };
+
+    fn marks(token: TokenPattern<'_>) -> Marks<'_> {
+        let heirs = &Heirs::Nobody;
+        Marks { token, heirs }
+    }
+
     /// A process with that token that waits for its input to end, and runs by now:
     /// right after the spawn it may not have its environment yet.
     fn cat(token: &str) -> Child {
@@ -206,14 +294,14 @@ mod tests {
         let mut ours = cat(prefix.run(3).as_str());
         let mut other = cat("other");
         let pid = i32::try_from(ours.id()).unwrap();
-        let found: Vec<i32> = find(prefix.pattern())
+        let found: Vec<i32> = find(marks(prefix.pattern()))
             .iter()
             .map(|one| one.id.pid)
             .collect();
         assert_eq!(found, [pid]);
-        assert!(find(prefix.run(4).pattern()).is_empty());
+        assert!(find(marks(prefix.run(4).pattern())).is_empty());
 
-        let swept = end_all(prefix.run(3).pattern(), Duration::from_secs(20));
+        let swept = end_all(marks(prefix.run(3).pattern()), Vec::new(), EFFORT);
         assert!(swept.clean);
         assert_eq!(swept.ended.len(), 1);
         assert_eq!(swept.ended[0].0.pid, pid);
@@ -227,10 +315,38 @@ mod tests {
     fn processes_that_end_by_themselves_are_no_leftovers() {
         let prefix = TokenPrefix::random().unwrap();
         let mut cat = cat(prefix.run(0).as_str());
-        let found = find(prefix.pattern());
+        let found = find(marks(prefix.pattern()));
         assert_eq!(found.len(), 1);
         drop(cat.stdin.take());
         assert!(settle(found, Duration::from_secs(20)).is_empty());
         cat.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_cleared_its_environment_is_found_below_one_that_did_not() {
+        let prefix = TokenPrefix::random().unwrap();
+        // The shell says the id of its child, then waits for it; the child ignores SIGTERM.
+        let script = "exec 3<&0; env -i sh -c 'trap \"\" TERM; echo $$; exec cat' <&3 & wait";
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", script])
+            .env(
+                coldpath_trace_format::env::RUN_TOKEN,
+                prefix.run(0).as_str(),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = std::io::BufReader::new(shell.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+        let child: i32 = line.trim().parse().unwrap();
+        let swept = end_all(marks(prefix.pattern()), Vec::new(), EFFORT);
+        assert!(swept.clean);
+        let ended: Vec<i32> = swept.ended.iter().map(|(id, _)| id.pid).collect();
+        assert!(ended.contains(&child), "{ended:?} has no {child}");
+        // Nobody holds the pipe any more.
+        assert_eq!(std::io::Read::read(&mut stdout, &mut [0]).unwrap(), 0);
+        shell.wait().unwrap();
     }
 }

@@ -7,7 +7,8 @@
 //! token of this experiment is ended. It carries no token, has no descriptor of
 //! `measure`'s output, and sleeps in one read while runs are timed.
 
-use super::sweep::{end_all, timespec};
+use super::heirs::Heirs;
+use super::sweep::{Effort, Marks, end_all, timespec};
 use super::token::TokenPrefix;
 use coldpath_trace_format::emit::MonoNanos;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,6 +24,13 @@ pub const SUBCOMMAND: &str = "watchdog";
 /// Longest time it cleans up: far beyond the two seconds that processes get, and
 /// an end even for a program that spawns faster than it is killed.
 const CLEAN_UP_MAX: Duration = Duration::from_mins(1);
+/// How long nothing must be found where `measure` said good-bye: it has looked itself.
+const QUIET_AFTER_BYE: Duration = Duration::from_millis(50);
+/// The same where it was cut off, perhaps in the middle of a spawn: a program has no
+/// token until the kernel has read it in, which takes as long as a slow disk.
+const QUIET_AFTER_LOSS: Duration = Duration::from_secs(1);
+/// What `measure` says when it ends in good order.
+const BYE: &[u8] = b"bye\n";
 /// Longest wait for its first sign of life, and for its end.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// What it says when it stands in its own session.
@@ -98,14 +106,23 @@ impl Watchdog {
         *self = Self::start(prefix)?;
         Ok(())
     }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(-1)
+    }
 }
 
 impl Drop for Watchdog {
     /// Lets it make its last sweep and end. Where that takes long, it is left to
     /// it: it goes on without us, and has a bound of its own.
     fn drop(&mut self) {
-        drop(self.pipe.take());
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(mut pipe) = self.pipe.take() {
+            // One that has ended needs no good-bye.
+            let _ = pipe.write_all(BYE);
+        }
+        let pid = Pid::from_raw(self.pid());
         if let Some(Ok(pidfd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
             wait_readable(&pidfd, HANDSHAKE_MAX);
         }
@@ -135,8 +152,16 @@ pub fn run(input: &mut dyn Read, output: &mut dyn Write) -> io::Result<u8> {
     };
     output.write_all(READY)?;
     output.flush()?;
-    wait_for_end(input);
-    let swept = end_all(prefix.pattern(), CLEAN_UP_MAX);
+    let quiet = match wait_for_end(input) {
+        Parting::Bye => QUIET_AFTER_BYE,
+        Parting::Loss => QUIET_AFTER_LOSS,
+    };
+    let marks = Marks {
+        token: prefix.pattern(),
+        heirs: &Heirs::Nobody,
+    };
+    let bound = CLEAN_UP_MAX;
+    let swept = end_all(marks, Vec::new(), Effort { bound, quiet });
     Ok(if swept.clean {
         crate::exit::OK
     } else {
@@ -154,15 +179,26 @@ fn read_prefix(input: &mut dyn Read) -> io::Result<Option<TokenPrefix>> {
         .and_then(TokenPrefix::parse))
 }
 
-fn wait_for_end(input: &mut dyn Read) {
-    let mut ignored = [0; 64];
+/// How `measure` went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parting {
+    /// In good order.
+    Bye,
+    /// Otherwise.
+    Loss,
+}
+
+fn wait_for_end(input: &mut dyn Read) -> Parting {
+    let mut parting = Parting::Loss;
+    let mut said = [0; 64];
     loop {
-        match input.read(&mut ignored) {
-            Ok(0) => return,
+        match input.read(&mut said) {
+            Ok(0) => return parting,
+            Ok(read) if said.get(..read) == Some(BYE) => parting = Parting::Bye,
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // A pipe that cannot be read tells nothing any more.
-            Err(_) => return,
+            Err(_) => return parting,
         }
     }
 }
@@ -191,5 +227,13 @@ mod tests {
         assert_eq!(parsed, TokenPrefix::parse(prefix));
         assert_eq!(read(&format!("{prefix}0\n")).unwrap(), None);
         assert!(read("short\n").is_err());
+    }
+
+    #[test]
+    fn who_says_good_bye_was_not_lost() {
+        let parting = |text: &str| wait_for_end(&mut text.as_bytes());
+        assert_eq!(parting("bye\n"), Parting::Bye);
+        assert_eq!(parting(""), Parting::Loss);
+        assert_eq!(parting("by"), Parting::Loss);
     }
 }

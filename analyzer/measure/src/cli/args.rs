@@ -222,7 +222,7 @@ pub struct ChoiceArgs {
     #[arg(long, value_name = "[ARM=]NAME|FILE")]
     pub driver: Vec<String>,
 
-    /// Hold a stage up, as in `agent.phase.settings=+5ms`; needs a program built with
+    /// Hold a stage up, as in `agent.phase.settings_load=+5ms`; needs a program built with
     /// feature `fault-points`, or `{shim}`; with `ARM=` for one arm
     #[arg(long, value_name = "[ARM=]STAGE=+DELAY")]
     pub inject: Vec<String>,

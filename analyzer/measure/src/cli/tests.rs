@@ -93,6 +93,22 @@ fn a_command_after_the_dashes_is_one_arm_named_by_its_program() {
 }
 
 #[test]
+fn of_several_delays_at_one_stage_the_last_is_made() {
+    let options = ["x=+1ms", "y=+2ms", "b=x=+3ms"].map(|delay| ["--inject", delay]);
+    let arms = ["--arm", "a=sh", "--arm", "b=sh"];
+    let draft = run(&[&arms[..], &options.concat()].concat()).unwrap();
+    let made = |arm: usize| -> Vec<(String, u64)> {
+        let injections = draft.sets[0].arms[arm].injections.iter();
+        injections
+            .map(|one| (one.stage.clone(), one.nanos()))
+            .collect()
+    };
+    let pair = |stage: &str, nanos| (stage.to_owned(), nanos);
+    assert_eq!(made(0), [pair("x", 1_000_000), pair("y", 2_000_000)]);
+    assert_eq!(made(1), [pair("y", 2_000_000), pair("x", 3_000_000)]);
+}
+
+#[test]
 fn a_pair_injects_into_the_candidate_and_an_aa_runs_one_command_twice() {
     let draft = parse(&[
         "pair",

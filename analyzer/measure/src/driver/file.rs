@@ -5,7 +5,7 @@
 
 use super::{
     Amount, Driver, Kind, Line, Message, Pace, Part, ReadyRule, Refusal, RequestStep, Script,
-    SignalName, StopRule, Stream, ValueRule,
+    SignalName, Since, StopRule, Stream, ValueRule,
 };
 use crate::digest;
 use crate::scenario::parse_duration;
@@ -249,9 +249,11 @@ fn line(
     value: &ValueRule,
 ) -> Result<Line, String> {
     match (&step.send, &step.wait, &step.signal) {
-        (Some(name), None, None) => send(step, name, requests, kind, value),
-        (None, Some(text), None) if is_bare(step) => Ok(Line::Wait(wait(text, value)?)),
-        (None, None, Some(name)) if is_bare(step) => match name.as_str() {
+        (Some(name), None, None) if step.since.is_none() => send(step, name, requests, kind, value),
+        (None, Some(text), None) if is_bare(step) => {
+            Ok(Line::Wait(wait(text, value)?, since(step, requests)?))
+        }
+        (None, None, Some(name)) if is_bare(step) && step.since.is_none() => match name.as_str() {
             "SIGHUP" => Ok(Line::Signal(SignalName::Hup)),
             "SIGUSR1" => Ok(Line::Signal(SignalName::Usr1)),
             "SIGUSR2" => Ok(Line::Signal(SignalName::Usr2)),
@@ -260,7 +262,7 @@ fn line(
             )),
         },
         _ => Err(
-            "is one of `send` (with `as`, `action`, `times`, `background`), `wait` and `signal`"
+            "is one of `send` (with `as`, `action`, `times`, `background`), `wait` (with `since`) and `signal`"
                 .to_owned(),
         ),
     }
@@ -276,6 +278,14 @@ fn wait(text: &str, value: &ValueRule) -> Result<Amount<Duration>, String> {
         _ => parse_duration(text)
             .map(Amount::Fixed)
             .ok_or_else(|| format!("wait: `{text}` is no duration")),
+    }
+}
+
+fn since(step: &StepTable, requests: &BTreeMap<&str, RequestStep>) -> Result<Since, String> {
+    match &step.since {
+        None => Ok(Since::Now),
+        Some(name) if requests.contains_key(name.as_str()) => Ok(Since::Answer(name.clone())),
+        Some(name) => Err(format!("since: there is no request `{name}`")),
     }
 }
 

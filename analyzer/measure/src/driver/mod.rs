@@ -101,7 +101,7 @@ pub(crate) enum Line {
         part: Part,
     },
     /// Let time pass.
-    Wait(Amount<Duration>),
+    Wait(Amount<Duration>, Since),
     /// Send a signal.
     Signal(SignalName),
 }
@@ -123,7 +123,7 @@ pub enum Step {
     /// Send requests together.
     Send(Sending),
     /// Let time pass.
-    Wait(Duration),
+    Wait(Duration, Since),
     /// Send a signal.
     Signal(SignalName),
     /// Wait until the program has ended by itself.
@@ -131,6 +131,16 @@ pub enum Step {
     /// The start that is being explained is over: read the covariates, and the
     /// memory of the process tree with its first session.
     CloseWindow,
+}
+
+/// What a wait counts from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// The end of the step before it.
+    Now,
+    /// The answer to the request of this name, so that what is sent meanwhile does
+    /// not put off what follows; where that has none yet, as [`Since::Now`].
+    Answer(String),
 }
 
 /// Requests that are sent together.
@@ -366,12 +376,15 @@ impl Value {
                     part: *part,
                 })
             }
-            Line::Wait(Amount::Fixed(duration)) => Step::Wait(*duration),
-            Line::Wait(Amount::OfScenario) => match self {
-                Self::Duration(duration) => Step::Wait(*duration),
-                // Refused when the driver was read.
-                Self::None | Self::Count(_) => Step::Wait(Duration::ZERO),
-            },
+            Line::Wait(Amount::Fixed(duration), since) => Step::Wait(*duration, since.clone()),
+            Line::Wait(Amount::OfScenario, since) => {
+                let duration = match self {
+                    Self::Duration(duration) => *duration,
+                    // Refused when the driver was read.
+                    Self::None | Self::Count(_) => Duration::ZERO,
+                };
+                Step::Wait(duration, since.clone())
+            }
             Line::Signal(signal) => Step::Signal(*signal),
         }
     }

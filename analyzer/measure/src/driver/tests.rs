@@ -24,7 +24,10 @@ fn names(steps: &[Step]) -> Vec<String> {
                     .map_or(String::new(), |word| format!(" {word}"));
                 format!("{part}{}x {}{as_}{pace}", sending.requests.len(), one.name)
             }
-            Step::Wait(duration) => format!("wait {}", duration.as_millis()),
+            Step::Wait(duration, since) => match since {
+                Since::Now => format!("wait {}", duration.as_millis()),
+                Since::Answer(name) => format!("wait {} since {name}", duration.as_millis()),
+            },
             Step::Signal(signal) => format!("{signal:?}"),
             Step::AwaitEnd => "end".to_owned(),
             Step::CloseWindow => "close".to_owned(),
@@ -77,7 +80,12 @@ fn every_scenario_of_the_built_in_driver_does_what_its_name_says() {
     check_http("delay", &with(&["1x health", "wait 0"]));
     check_http(
         "early-preheat=1s",
-        &with(&["1x health", "1x capabilities", "1x preheat &", "wait 1000"]),
+        &with(&[
+            "1x health",
+            "1x capabilities",
+            "1x preheat &",
+            "wait 1000 since health",
+        ]),
     );
     check_http(
         "await-preheat",

@@ -36,6 +36,12 @@ pub struct Memory {
     pub peak: Bytes,
 }
 
+/// The id of this process.
+#[must_use]
+pub fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(-1)
+}
+
 /// Directory of a process.
 #[must_use]
 pub fn proc_dir(pid: i32) -> PathBuf {

@@ -15,12 +15,12 @@ use super::flight::{Flight, Landed};
 use super::plan::{Payload, Plan, PlannedRequest, PlannedSending, PlannedStep};
 use super::record::{ClientSpan, MemoryReadings, SeenProcesses};
 use crate::driver::ready::Listener;
-use crate::driver::{Pace, Part, Refusal, RequestStep};
+use crate::driver::{Pace, Part, Refusal, RequestStep, Since};
 use crate::host::covariates::AtClose;
 use crate::host::tree::Tree;
 use coldpath_trace_format::emit::{MonoNanos, ReservedSpan};
 use coldpath_trace_format::spans;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A wait that is made in one piece: what it may be late by is 5 µs.
@@ -58,6 +58,7 @@ pub(super) fn drive(plan: &mut Plan, running: &mut Running<'_>, context: RunCont
         lines: Lines::default(),
         flights: Vec::new(),
         ready: Vec::with_capacity(8),
+        answered: BTreeMap::new(),
         features: None,
         action: Action {
             ids: plan.action.clone(),
@@ -84,6 +85,8 @@ struct Driving<'a, 'b> {
     flights: Vec<OnItsWay>,
     /// For [`Running::wait_any`], made once.
     ready: Vec<bool>,
+    /// When the latest answer to each request was there, by the request's name.
+    answered: BTreeMap<String, MonoNanos>,
     /// The program's feature tags, once it was asked.
     features: Option<BTreeSet<String>>,
     action: Action,
@@ -127,8 +130,12 @@ impl Driving<'_, '_> {
                 Ok(())
             }
             PlannedStep::Send(sending) => self.send(sending),
-            PlannedStep::Wait(duration) => {
-                let until = MonoNanos::now().after(duration);
+            PlannedStep::Wait(duration, since) => {
+                let answered = match since {
+                    Since::Now => None,
+                    Since::Answer(name) => self.answered.get(&name).copied(),
+                };
+                let until = answered.unwrap_or_else(MonoNanos::now).after(duration);
                 self.pump(Until::Instant(until))
             }
             PlannedStep::Signal(signal) => {
@@ -300,6 +307,7 @@ impl Driving<'_, '_> {
     /// Notes an answer as a span; a failure where it is none that is wanted.
     fn note(&mut self, span: Span<'_>, answer: Result<Answer, Failure>) -> Result<(), Failure> {
         let step = span.step;
+        self.answered.insert(step.name.clone(), span.end);
         let judged = answer.as_ref().map_err(Clone::clone);
         let judged = judged.and_then(|answer| answer::judge(step, answer));
         let refused = judged

@@ -18,7 +18,8 @@ mod staging;
 mod tail;
 
 use crate::arm::{Arm, Sampling};
-use crate::cleanup::sweep;
+use crate::cleanup::heirs::Heirs;
+use crate::cleanup::sweep::{self, Effort, Marks};
 use crate::cleanup::token::{RunToken, TokenPrefix};
 use crate::command::{self, Placeholders};
 use crate::driver::Kind;
@@ -50,8 +51,11 @@ pub const INTERRUPTED_GRACE: Duration = Duration::from_secs(2);
 /// How long a descendant may outlive its program: a process that was killed is
 /// gone when the kernel has taken it apart, not when the signal was sent.
 pub const LEFTOVER_PATIENCE: Duration = Duration::from_millis(200);
-/// Longest time for ending leftovers of one run.
-const LEFTOVER_BOUND: Duration = Duration::from_secs(20);
+/// Longest time for ending leftovers of one run, and how long none must be found.
+const LEFTOVER_EFFORT: Effort = Effort {
+    bound: Duration::from_secs(20),
+    quiet: Duration::from_millis(50),
+};
 
 /// What is the same in all runs of an experiment.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub struct RunContext<'a> {
     pub page_cache: PageCache,
     /// Tokens.
     pub tokens: &'a TokenPrefix,
+    /// Children that were left to this process.
+    pub heirs: &'a Heirs,
     /// Signals that end the experiment.
     pub interrupts: &'a Interrupts,
 }
@@ -310,7 +316,7 @@ impl RunSetup<'_> {
         let mut driven = drive::drive(&mut plan, &mut running, *context);
         driven.read_peak(&running);
         let stopped = running.stop(arm.driver.stop, STOP_GRACE, INTERRUPTED_GRACE);
-        let leftovers = end_leftovers(self.token);
+        let leftovers = end_leftovers(self.token, context.heirs);
         let covariates = covariates::of_run(&before, spawned, driven.close_reading());
         let failure = judge(driven.failure.take(), &stopped, &leftovers)
             .or_else(|| not_injected(arm, &running));
@@ -380,16 +386,16 @@ fn judge(driven: Option<Failure>, stopped: &Stopped, leftovers: &[Leftover]) -> 
     })
 }
 
-fn end_leftovers(token: &RunToken) -> Vec<Leftover> {
-    let left = sweep::settle(sweep::find(token.pattern()), LEFTOVER_PATIENCE);
+fn end_leftovers(token: &RunToken, heirs: &Heirs) -> Vec<Leftover> {
+    let token = token.pattern();
+    let marks = Marks { token, heirs };
+    let left = sweep::settle(sweep::find(marks), LEFTOVER_PATIENCE);
     // A process that ended may have started another one meanwhile.
-    if left.is_empty() && sweep::find(token.pattern()).is_empty() {
-        return Vec::new();
-    }
-    let swept = sweep::end_all(token.pattern(), LEFTOVER_BOUND);
-    swept
-        .ended
-        .into_iter()
+    let swept = (!left.is_empty() || !sweep::find(marks).is_empty())
+        .then(|| sweep::end_all(marks, left, LEFTOVER_EFFORT));
+    heirs.reap();
+    let ended = swept.into_iter().flat_map(|swept| swept.ended);
+    ended
         .map(|(id, program)| Leftover { id, program })
         .collect()
 }

@@ -5,7 +5,7 @@
 
 use crate::driver::http::{PreparedRequest, ResponseBuffer};
 use crate::driver::{
-    Message, Pace, Part, ReadyRule, RequestStep, Sending, SignalName, Step, fill_json,
+    Message, Pace, Part, ReadyRule, RequestStep, Sending, SignalName, Since, Step, fill_json,
 };
 use coldpath_trace_format::attributes as keys;
 use coldpath_trace_format::emit::{ReservedSpan, SpanContext};
@@ -35,7 +35,7 @@ pub(super) enum PlannedStep {
     /// Send requests together.
     Send(PlannedSending),
     /// Let time pass.
-    Wait(Duration),
+    Wait(Duration, Since),
     /// Send a signal.
     Signal(SignalName),
     /// Wait until the program has ended by itself.
@@ -115,7 +115,7 @@ impl Plan {
                     let parent = parent.context();
                     PlannedStep::Send(plan_sending(sending, parent, workspace, &mut next_id))
                 }
-                Step::Wait(duration) => PlannedStep::Wait(duration),
+                Step::Wait(duration, since) => PlannedStep::Wait(duration, since),
                 Step::Signal(signal) => PlannedStep::Signal(signal),
                 Step::AwaitEnd => PlannedStep::AwaitEnd(child()),
                 Step::CloseWindow => PlannedStep::CloseWindow,

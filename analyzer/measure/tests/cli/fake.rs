@@ -65,6 +65,8 @@ pub(crate) fn serve(behaviour: &str) -> ! {
             hold();
         }
         "leaves-child" => start_stubborn_child(),
+        "leaves-cleared" | "holds-cleared" => start_cleared_child(CLEARED),
+        "leaves-cleared-orphan" => start_cleared_child(ORPHANED),
         "ignores-term" => ignore_term(),
         "notes-term" | "stubborn-at-term" => note_term(),
         "chatty" => chatter(),
@@ -111,7 +113,7 @@ fn answer(mut stream: TcpStream, behaviour: &str) {
             stream.write_all(b"SSH-2.0-nobody\r\n\r\n").unwrap();
             return;
         }
-        ("silent-session" | "ignores-term", true) => {
+        ("silent-session" | "ignores-term" | "holds-cleared", true) => {
             sign("asked for a session");
             hold();
         }
@@ -300,6 +302,36 @@ fn start_stubborn_child() {
     let said = stdout.lines().any(|line| line.unwrap() == "stubborn");
     assert!(said, "the child did not come up");
     std::mem::forget(child);
+}
+
+/// A shell's script, with the FIFO and [`CLEARED`] as its words: a process without
+/// environment that ends only by SIGKILL, below the daemon.
+const CLEARED: &str =
+    r#"trap "" TERM HUP; exec 3>"$0"; echo "cleared child" >&3; echo up; exec /bin/sleep 60"#;
+/// The same, left by its parent at once.
+const ORPHANED: &str = r#"/bin/sh -c "$1" "$0" &"#;
+
+fn start_cleared_child(script: &str) {
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", script])
+        .arg(std::env::var_os(SIGN).unwrap())
+        .arg(CLEARED)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut shell = shell.spawn().unwrap();
+    // The daemon goes on only now.
+    let mut said = String::new();
+    let mut stdout = BufReader::new(shell.stdout.take().unwrap());
+    stdout.read_line(&mut said).unwrap();
+    assert_eq!(said, "up\n");
+    if script == ORPHANED {
+        shell.wait().unwrap();
+    } else {
+        std::mem::forget(shell);
+    }
 }
 
 fn hold() -> ! {

@@ -494,6 +494,62 @@ fn results_are_never_overwritten() {
 }
 
 #[test]
+fn a_directory_has_one_measure_at_a_time() {
+    let lab = Lab::new();
+    let mut signs = lab.signs();
+    let mut first = lab
+        .command("silent-session", &ONE_RUN)
+        .env(fake::SIGN, &signs.path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    signs.await_line("asked for a session");
+    for options in [&ONE_RUN[..], &["--runs", "1", "--warmup", "0", "--resume"]] {
+        let output = lab.measure("good", options);
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("another `measure`"), "{message}");
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    signs.await_end();
+    // The claim goes with the process, however it went.
+    let output = lab.measure("good", &["--runs", "1", "--warmup", "0", "--resume"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!message.contains("another `measure`"), "{message}");
+}
+
+#[test]
+fn a_program_that_is_replaced_meanwhile_ends_the_experiment() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let lab = Lab::new();
+    let target = lab.path("target");
+    let script =
+        "#!/bin/sh\necho '#' > \"$0.new\" && chmod 755 \"$0.new\" && mv \"$0.new\" \"$0\"\n";
+    std::fs::write(&target, script).unwrap();
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let options = ["--runs", "3", "--warmup", "0", "--driver", "command"];
+    let output = lab.bare(&options).arg("--").arg(&target).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("target has changed since"), "{message}");
+    assert_eq!(lab.manifest()["status"], "aborted");
+    assert_eq!(lab.runs().len(), 1, "the run before it is kept");
+}
+
+#[test]
+fn a_reader_that_goes_away_hides_no_failure() {
+    let lab = Lab::new();
+    let mut child = lab
+        .command("session-500", &ONE_RUN)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(wait(child), Some(1));
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let lab = Lab::new();
     let mut child = lab

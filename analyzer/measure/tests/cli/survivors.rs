@@ -62,6 +62,41 @@ fn nothing_survives_when_measure_is_killed_while_it_stops_the_program() {
 }
 
 #[test]
+fn what_cleared_its_environment_does_not_survive_either() {
+    for (behaviour, signal) in [
+        ("leaves-cleared", None),
+        ("leaves-cleared-orphan", None),
+        ("holds-cleared", Some((Signal::KILL, None))),
+        ("holds-cleared", Some((Signal::INT, Some(130)))),
+        ("leaves-cleared-orphan", Some((Signal::INT, Some(130)))),
+    ] {
+        let lab = Lab::new();
+        let mut signs = lab.signs();
+        let mut child = lab
+            .command(behaviour, &["--runs", "1", "--warmup", "0"])
+            .env(fake::SIGN, &signs.path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        signs.await_line("cleared child");
+        if behaviour == "holds-cleared" {
+            // By now the daemon has said all that it says to `measure`.
+            signs.await_line("asked for a session");
+        }
+        if let Some((signal, code)) = signal {
+            let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+            kill_process(pid, signal).unwrap();
+            signs.await_end();
+            assert_eq!(child.wait().unwrap().code(), code, "{behaviour}");
+        } else {
+            signs.await_end();
+            assert_eq!(child.wait().unwrap().code(), Some(1), "{behaviour}");
+            assert_eq!(lab.result(0)["failure"]["code"], "leftovers");
+        }
+    }
+}
+
+#[test]
 fn nothing_survives_a_run_that_succeeds_or_fails() {
     for behaviour in ["leaves-child", "exit-early"] {
         let lab = Lab::new();

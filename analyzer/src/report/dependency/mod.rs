@@ -92,6 +92,8 @@ pub struct Prediction {
     pub p50: Option<Nanos>,
     /// Median as predicted.
     pub predicted_p50: Option<Nanos>,
+    /// 95 % order-statistic interval of the predicted median.
+    pub predicted_ci: Option<[Nanos; 2]>,
     /// Median over runs of predicted − measured.
     pub change_p50: Option<Nanos>,
     /// 95 % order-statistic interval of that median.

@@ -79,6 +79,7 @@ fn prediction(
         n: pairs.len(),
         p50: middle(&before),
         predicted_p50: middle(&after),
+        predicted_ci: then.map(|then| both((then.low, then.high))),
         change_p50: middle(&differences),
         change_ci: change.map(|change| both((change.low, change.high))),
         repeat_ci: now

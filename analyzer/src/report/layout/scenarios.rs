@@ -58,11 +58,21 @@ fn middle(metric: &MetricReport) -> String {
     }
 }
 
+/// A wait of a second beside a start of a millisecond leaves a slope of thousandths.
+fn slope(value: f64) -> String {
+    format!("{value:.4}")
+}
+
 pub(super) fn delays(delays: &[DelayReport]) -> Option<Section> {
     let row = |one: &DelayReport| {
         let between = |ends: Option<[f64; 2]>| {
             or_none(ends, |[low, high]| {
                 format!("{} … {}", coefficient(low), coefficient(high))
+            })
+        };
+        let slopes = |ends: Option<[f64; 2]>| {
+            or_none(ends, |[low, high]| {
+                format!("{} … {}", slope(low), slope(high))
             })
         };
         let mut of = escape(&one.scenario);
@@ -73,8 +83,8 @@ pub(super) fn delays(delays: &[DelayReport]) -> Option<Section> {
             of,
             one.n.to_string(),
             one.levels.to_string(),
-            or_none(one.slope, coefficient),
-            between(one.slope_ci),
+            or_none(one.slope, slope),
+            slopes(one.slope_ci),
             or_none(one.pearson, coefficient),
             between(one.pearson_ci),
             or_none(one.spearman, coefficient),

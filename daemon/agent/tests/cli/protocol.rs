@@ -39,7 +39,7 @@ fn the_profile_is_given_when_asked_for_and_is_complete() {
         .collect();
     let expected = [
         "arguments",
-        "settings",
+        "settings_load",
         "instructions",
         "tools",
         "transport",

@@ -177,7 +177,7 @@ fn check_startup(written: &Written, initialized: &Value, spawned: u64) {
         "exec",
         "trace_probe",
         "arguments",
-        "settings",
+        "settings_load",
         "instructions",
         "tools",
         "transport",

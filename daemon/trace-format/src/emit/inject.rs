@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn a_delay_is_that_of_its_stage_alone() {
-        let text = "agent.phase.settings=5000000;session.new=1";
+        let text = "agent.phase.settings_load=5000000;session.new=1";
         let nanos = |stage| asked_at(text, stage).map(|delay| delay.as_nanos());
-        assert_eq!(nanos("agent.phase.settings"), Some(5_000_000));
+        assert_eq!(nanos("agent.phase.settings_load"), Some(5_000_000));
         assert_eq!(nanos("session.new"), Some(1));
         assert_eq!(nanos("session"), None);
         assert_eq!(asked_at("session.new=-1;x", "session.new"), None);

@@ -78,6 +78,16 @@ fn what_is_wrong_in_a_file_is_named_by_line_and_key() {
     );
     check(
         "{ send = \"a\" }",
+        "{ wait = \"1s\", since = \"b\" }",
+        " scenarios.cold: step 1: since: there is no request `b`",
+    );
+    check(
+        "{ send = \"a\" }",
+        "{ send = \"a\", since = \"a\" }",
+        " scenarios.cold: step 1: is one of",
+    );
+    check(
+        "{ send = \"a\" }",
         "{ send = \"a\", times = 65 }",
         " scenarios.cold: step 1: times",
     );

@@ -104,6 +104,7 @@ pub(super) struct StepTable {
     #[serde(default)]
     pub(super) background: bool,
     pub(super) wait: Option<String>,
+    pub(super) since: Option<String>,
     pub(super) signal: Option<String>,
 }
 
