@@ -14,6 +14,9 @@ pub enum CommandError {
     /// A quote or a backslash is not finished.
     #[error("`{0}` has an unfinished quote\nhint: words are quoted as in a POSIX shell")]
     Quoting(String),
+    /// A byte that no argument can hold.
+    #[error("the command holds a zero byte")]
+    Nul,
     /// There is no word.
     #[error("the command is empty")]
     Empty,
@@ -42,8 +45,11 @@ pub struct Placeholders<'a> {
 /// Splits a command into words.
 ///
 /// # Errors
-/// Unfinished quoting, or no word at all.
+/// Unfinished quoting, a zero byte, or no word at all.
 pub fn split_words(text: &str) -> Result<Vec<OsString>, CommandError> {
+    if text.contains('\0') {
+        return Err(CommandError::Nul);
+    }
     let words = shlex::split(text).ok_or_else(|| CommandError::Quoting(text.to_owned()))?;
     if words.is_empty() {
         return Err(CommandError::Empty);
@@ -180,6 +186,7 @@ mod tests {
             );
         }
         assert_eq!(split_words("  "), Err(CommandError::Empty));
+        assert_eq!(split_words("a \0"), Err(CommandError::Nul));
     }
 
     #[test]

@@ -136,6 +136,9 @@ pub enum DraftError {
     /// A variable that cannot be set.
     #[error("arm `{0}`: `{1}` is no name of a variable")]
     Variable(String, String),
+    /// A variable's value that cannot be set.
+    #[error("arm `{0}`: the value of `{1}` holds a zero byte")]
+    Value(String, String),
     /// No arm or no run.
     #[error("nothing to run: every set needs an arm and a run")]
     Empty,
@@ -296,9 +299,12 @@ fn check_arm(
     let program = words.first().map_or(OsStr::new(""), OsString::as_os_str);
     let program = command::resolve_program(program, &around.current_dir, &around.search_path)
         .map_err(|error| DraftError::Command(draft.name.clone(), error))?;
-    for (variable, _) in &draft.env {
+    for (variable, value) in &draft.env {
         if variable.is_empty() || variable.contains(['=', '\0']) {
             return Err(DraftError::Variable(draft.name, variable.clone()));
+        }
+        if value.contains('\0') {
+            return Err(DraftError::Value(draft.name, variable.clone()));
         }
     }
     let given = draft.files.iter().map(|path| around.current_dir.join(path));
@@ -447,6 +453,24 @@ mod tests {
         let mut expected = [script, program];
         expected.sort();
         assert_eq!(arms[0].files, expected);
+    }
+
+    #[test]
+    fn a_variable_has_a_name_and_a_value_that_can_be_set() {
+        let check = |name: &str, value: &str, expected: &str| {
+            let mut arm = ArmDraft::new("a".to_owned(), vec!["sh".into()]);
+            arm.env = vec![(name.to_owned(), value.to_owned())];
+            let set = SetDraft {
+                name: String::new(),
+                runs: 1,
+                warmup: 0,
+                arms: vec![arm],
+            };
+            let error = check_sets(vec![set], &around()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("A=B", "c", "`A=B` is no name of a variable");
+        check("A", "c\0", "the value of `A` holds a zero byte");
     }
 
     #[test]

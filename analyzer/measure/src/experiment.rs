@@ -8,6 +8,7 @@
 use crate::arm::Arm;
 use crate::claim::Claim;
 use crate::cleanup::heirs::Heirs;
+use crate::cleanup::note::Note;
 use crate::cleanup::token::TokenPrefix;
 use crate::cleanup::watchdog::{Watchdog, WatchdogError};
 use crate::host::page_cache::PageCache;
@@ -116,8 +117,8 @@ pub enum ExperimentError {
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signals(#[source] io::Error),
-    /// No token.
-    #[error("no random bytes for the run tokens: {0}")]
+    /// No token or no note for the watchdog.
+    #[error("no random bytes or no memory to mark the runs: {0}")]
     Token(#[source] io::Error),
     /// Nobody would clean up.
     #[error(transparent)]
@@ -161,9 +162,10 @@ pub fn carry_out(
     }
     manifest.write(&experiment.out).map_err(cannot_write)?;
     let journal = Journal::open(&experiment.out).map_err(cannot_write)?;
+    let note = Note::new().map_err(ExperimentError::Token)?;
     let mut heirs = Heirs::adopt();
     // Ends its last sweep before this function returns.
-    let watchdog = Watchdog::start(&tokens)?;
+    let watchdog = Watchdog::start(&tokens, &note)?;
     heirs.except(watchdog.pid());
     let context = RunContext {
         out: &experiment.out,
@@ -173,6 +175,7 @@ pub fn carry_out(
         page_cache: experiment.page_cache,
         tokens: &tokens,
         heirs: &Heirs::Nobody,
+        note: &note,
         interrupts: &interrupts,
     };
     let mut schedule = Carrying {
@@ -286,7 +289,8 @@ impl Carrying<'_> {
             let (name, path) = (arm.name.clone(), path.to_owned());
             return Err(ExperimentError::Changed(name, path));
         }
-        self.watchdog.revive(self.context.tokens)?;
+        self.watchdog
+            .revive(self.context.tokens, self.context.note)?;
         self.heirs.except(self.watchdog.pid());
         let context = RunContext {
             heirs: &self.heirs,

@@ -58,7 +58,7 @@ pub fn main_impl(
         }
         Err(help) => write!(out, "{}", help.render()).map(|()| exit::OK),
         Ok(cli) => match cli.command {
-            Command::Watchdog => cleanup::watchdog::run(&mut io::stdin(), out),
+            Command::Watchdog { noted } => cleanup::watchdog::run(&noted, &mut io::stdin(), out),
             Command::Shim { command } => shim::run(&command),
             Command::Run(given) => carry_out(given.into_draft(), &args, out, err),
             Command::Pair(given) => carry_out(given.into_draft(), &args, out, err),

@@ -47,8 +47,8 @@ cargo xtask TASK
   bench qwen [--runs N]  a real qwen serve, coldpathd over the same agent, and that agent raw,
                          interleaved, N of each (12); installs node and qwen-code from npm below
                          the target folder
-  inject-check [--runs N]
-                         delays injected at three stages, with seeds 1 to 10 and N pairs each (20):
+  inject-check [--runs N] [--from SEED]
+                         delays injected at three stages, with ten seeds from SEED (1) and N pairs each (20):
                          the measured shift must lie where `analyze --what-if` said a repeat would
                          find it in 9 of 10 for each; leaves target/inject-check
   decide [CASE|QUESTION…]
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         }
         ["bench", "guard", ref options @ ..] => steps::runs(options, 5).and_then(bench_guard::run),
         ["bench", "qwen", ref options @ ..] => steps::runs(options, 12).and_then(bench_qwen::run),
-        ["inject-check", ref options @ ..] => steps::runs(options, 20).and_then(inject_check::run),
+        ["inject-check", ref options @ ..] => inject_check::run(options),
         ["decide", ref words @ ..] => decide::run(words),
         ["bench", "page", ref options @ ..] => steps::runs(options, 5).and_then(bench_page::run),
         ["pictures"] => pictures::run(),

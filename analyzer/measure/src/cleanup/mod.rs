@@ -7,6 +7,7 @@
 //! ever chosen by its name or by an id that was not checked.
 
 pub mod heirs;
+pub mod note;
 pub mod sweep;
 pub mod token;
 pub mod watchdog;

@@ -67,6 +67,7 @@ pub struct Effort {
 struct Seen {
     start_ticks: u64,
     ppid: i32,
+    group: i32,
     carries: bool,
 }
 
@@ -76,7 +77,19 @@ pub fn find(marks: Marks<'_>) -> Vec<Marked> {
     find_below(marks, &BTreeSet::new())
 }
 
-/// The same, with those below `known`, which are alive.
+/// A program and the live processes of the group that it leads. The caller knows
+/// that the id is still the program's.
+#[must_use]
+pub fn of_program(pid: i32, token: TokenPattern<'_>) -> Vec<Marked> {
+    let table = look(token);
+    let own = table
+        .iter()
+        .filter(|(id, seen)| **id == pid || seen.group == pid);
+    own.filter_map(|(id, seen)| mark(*id, seen, token))
+        .collect()
+}
+
+/// As [`find`], with those below `known`, which are alive.
 fn find_below(marks: Marks<'_>, known: &BTreeSet<i32>) -> Vec<Marked> {
     let table = look(marks.token);
     let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
@@ -122,6 +135,7 @@ fn look(token: TokenPattern<'_>) -> BTreeMap<i32, Seen> {
         let seen = Seen {
             start_ticks: stat.start_ticks,
             ppid: stat.ppid,
+            group: stat.group,
             carries: carries(pid, token),
         };
         Some((pid, seen))

@@ -8,12 +8,15 @@
 //! `measure`'s output, and sleeps in one read while runs are timed.
 
 use super::heirs::Heirs;
-use super::sweep::{Effort, Marks, end_all, timespec};
+use super::note::{self, Note};
+use super::sweep::{Effort, Marks, end_all, of_program, timespec};
 use super::token::TokenPrefix;
 use coldpath_trace_format::emit::MonoNanos;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,10 +62,11 @@ impl Watchdog {
     ///
     /// # Errors
     /// It cannot be started or does not answer within ten seconds.
-    pub fn start(prefix: &TokenPrefix) -> Result<Self, WatchdogError> {
+    pub fn start(prefix: &TokenPrefix, note: &Note) -> Result<Self, WatchdogError> {
         // Not `current_exe()`: that is a path, behind which a rebuilt program may stand.
         let mut child = Command::new("/proc/self/exe")
             .arg(SUBCOMMAND)
+            .arg(note.path())
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -78,8 +82,7 @@ impl Watchdog {
             let mut stdout = stdout.ok_or_else(gone)?;
             writeln!(pipe, "{}", prefix.as_str())?;
             let mut answer = [0; READY.len()];
-            let mut fds = [PollFd::new(&stdout, PollFlags::IN)];
-            if poll(&mut fds, Some(&timespec(HANDSHAKE_MAX)))? == 0 {
+            if wait_readable(&stdout, HANDSHAKE_MAX) == Awaited::Nothing {
                 return Err(io::Error::other("no answer"));
             }
             stdout.read_exact(&mut answer)?;
@@ -99,11 +102,11 @@ impl Watchdog {
     ///
     /// # Errors
     /// As [`Watchdog::start`].
-    pub fn revive(&mut self, prefix: &TokenPrefix) -> Result<(), WatchdogError> {
+    pub fn revive(&mut self, prefix: &TokenPrefix, note: &Note) -> Result<(), WatchdogError> {
         if matches!(self.child.try_wait(), Ok(None)) {
             return Ok(());
         }
-        *self = Self::start(prefix)?;
+        *self = Self::start(prefix, note)?;
         Ok(())
     }
 
@@ -130,11 +133,12 @@ impl Drop for Watchdog {
     }
 }
 
-/// The watchdog's own life; gives its exit code. `input` ends when `measure` is gone.
+/// The watchdog's own life; gives its exit code. `input` ends when `measure` is gone;
+/// `noted` is where the id of the program is that it runs.
 ///
 /// # Errors
 /// Its session, its input or its answer fails; `measure` then starts nothing.
-pub fn run(input: &mut dyn Read, output: &mut dyn Write) -> io::Result<u8> {
+pub fn run(noted: &Path, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<u8> {
     // Not a group leader as `measure` spawns it; run by hand it may be, and then
     // needs no session.
     let _ = rustix::process::setsid();
@@ -150,6 +154,7 @@ pub fn run(input: &mut dyn Read, output: &mut dyn Write) -> io::Result<u8> {
     let Some(prefix) = read_prefix(input)? else {
         return Ok(crate::exit::USAGE);
     };
+    let noted = note::open(noted)?;
     output.write_all(READY)?;
     output.flush()?;
     let quiet = match wait_for_end(input) {
@@ -160,8 +165,9 @@ pub fn run(input: &mut dyn Read, output: &mut dyn Write) -> io::Result<u8> {
         token: prefix.pattern(),
         heirs: &Heirs::Nobody,
     };
+    let program = note::read(&noted).map(|pid| of_program(pid, marks.token));
     let bound = CLEAN_UP_MAX;
-    let swept = end_all(marks, Vec::new(), Effort { bound, quiet });
+    let swept = end_all(marks, program.unwrap_or_default(), Effort { bound, quiet });
     Ok(if swept.clean {
         crate::exit::OK
     } else {
@@ -203,14 +209,23 @@ fn wait_for_end(input: &mut dyn Read) -> Parting {
     }
 }
 
-fn wait_readable(fd: &std::os::fd::OwnedFd, longest: Duration) {
+/// Whether something came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    Something,
+    Nothing,
+}
+
+fn wait_readable(fd: &impl AsFd, longest: Duration) -> Awaited {
     let deadline = MonoNanos::now().after(longest);
     loop {
         let left = deadline.since(MonoNanos::now());
         let mut fds = [PollFd::new(fd, PollFlags::IN)];
         // A signal to us cuts a wait short, and it is taken up again.
-        if poll(&mut fds, Some(&timespec(left))) != Err(rustix::io::Errno::INTR) {
-            return;
+        match poll(&mut fds, Some(&timespec(left))) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(1..) => return Awaited::Something,
+            _ => return Awaited::Nothing,
         }
     }
 }

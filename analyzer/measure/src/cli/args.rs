@@ -43,7 +43,10 @@ pub enum Command {
     },
     /// Ends what a killed `measure` leaves behind; started by `measure` itself
     #[command(name = watchdog::SUBCOMMAND, hide = true)]
-    Watchdog,
+    Watchdog {
+        /// Where the id of the program is that is run.
+        noted: PathBuf,
+    },
 }
 
 /// `measure run`.

@@ -10,7 +10,7 @@ fn parse(args: &[&str]) -> Draft {
         Command::Pair(given) => given.into_draft(),
         Command::Aa(given) => given.into_draft(),
         Command::Suite(given) => given.into_draft(),
-        Command::Shim { .. } | Command::Watchdog => panic!("another command"),
+        Command::Shim { .. } | Command::Watchdog { .. } => panic!("another command"),
     };
     draft.unwrap()
 }

@@ -21,6 +21,8 @@ pub struct Stat {
     pub state: char,
     /// Parent.
     pub ppid: i32,
+    /// Process group.
+    pub group: i32,
     /// Major faults of the process and of its children that it has waited for.
     pub major_faults: u64,
     /// Start time, clock ticks since boot.
@@ -141,6 +143,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         name: name.to_owned(),
         state: field(3)?.chars().next()?,
         ppid: field(4)?.parse().ok()?,
+        group: field(5)?.parse().ok()?,
         major_faults: count(12)?.saturating_add(count(13)?),
         start_ticks: count(22)?,
     })
@@ -177,6 +180,7 @@ mod tests {
                 name: "a b) c".to_owned(),
                 state: 'S',
                 ppid: 17,
+                group: 4211,
                 major_faults: 7,
                 start_ticks: 987_654,
             })

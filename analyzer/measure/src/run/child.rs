@@ -8,6 +8,7 @@
 pub mod stop;
 
 use super::tail::Tail;
+use crate::cleanup::note::Note;
 use crate::cleanup::sweep::timespec;
 use crate::driver::Stream;
 use crate::host::sampler::Sampler;
@@ -71,6 +72,7 @@ pub struct Running<'a> {
     stdout: Output,
     stderr: Output,
     interrupts: &'a Interrupts,
+    note: &'a Note,
     reaped: bool,
 }
 
@@ -110,9 +112,10 @@ struct Output {
 pub fn spawn<'a>(
     launch: &mut Launch,
     interrupts: &'a Interrupts,
+    note: &'a Note,
 ) -> (MonoNanos, io::Result<Running<'a>>) {
     match prepare(launch) {
-        Ok(prepared) => spawn_now(prepared, launch, interrupts),
+        Ok(prepared) => spawn_now(prepared, launch, interrupts, note),
         Err(error) => (MonoNanos::now(), Err(error)),
     }
 }
@@ -166,6 +169,7 @@ fn spawn_now<'a>(
     prepared: Prepared,
     launch: &mut Launch,
     interrupts: &'a Interrupts,
+    note: &'a Note,
 ) -> (MonoNanos, io::Result<Running<'a>>) {
     let Prepared {
         mut command,
@@ -182,6 +186,7 @@ fn spawn_now<'a>(
         let opened = i32::try_from(child.id())
             .ok()
             .and_then(Pid::from_raw)
+            .inspect(|pid| note.begin(pid.as_raw_nonzero().get()))
             .ok_or_else(|| io::Error::other("no process id"))
             .and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)));
         match opened {
@@ -196,11 +201,13 @@ fn spawn_now<'a>(
                 stdout,
                 stderr,
                 interrupts,
+                note,
                 reaped: false,
             }),
             Err(error) => {
                 // Nothing may be left running that cannot be watched.
                 let _ = child.kill();
+                note.end();
                 let _ = child.wait();
                 Err(error)
             }

@@ -19,6 +19,7 @@ mod tail;
 
 use crate::arm::{Arm, Sampling};
 use crate::cleanup::heirs::Heirs;
+use crate::cleanup::note::Note;
 use crate::cleanup::sweep::{self, Effort, Marks};
 use crate::cleanup::token::{RunToken, TokenPrefix};
 use crate::command::{self, Placeholders};
@@ -74,6 +75,8 @@ pub struct RunContext<'a> {
     pub tokens: &'a TokenPrefix,
     /// Children that were left to this process.
     pub heirs: &'a Heirs,
+    /// Where the watchdog finds the program.
+    pub note: &'a Note,
     /// Signals that end the experiment.
     pub interrupts: &'a Interrupts,
 }
@@ -304,7 +307,7 @@ impl RunSetup<'_> {
     fn start_and_end(&self, mut plan: Plan, mut launch: Launch) -> RunRecord {
         let Self { context, arm, .. } = self;
         let before = covariates::Before::read();
-        let (spawned, running) = child::spawn(&mut launch, context.interrupts);
+        let (spawned, running) = child::spawn(&mut launch, context.interrupts, context.note);
         let mut running = match running {
             Ok(running) => running,
             Err(error) => {

@@ -306,7 +306,7 @@ fn start_stubborn_child() {
 
 /// A shell's script, with the FIFO and [`CLEARED`] as its words: a process without
 /// environment that ends only by SIGKILL, below the daemon.
-const CLEARED: &str =
+pub(crate) const CLEARED: &str =
     r#"trap "" TERM HUP; exec 3>"$0"; echo "cleared child" >&3; echo up; exec /bin/sleep 60"#;
 /// The same, left by its parent at once.
 const ORPHANED: &str = r#"/bin/sh -c "$1" "$0" &"#;

@@ -97,6 +97,27 @@ fn what_cleared_its_environment_does_not_survive_either() {
 }
 
 #[test]
+fn a_program_that_cleared_its_own_environment_does_not_survive() {
+    for (signal, code) in [(Signal::KILL, None), (Signal::TERM, Some(143))] {
+        let lab = Lab::new();
+        let mut signs = lab.signs();
+        let options = ["--runs", "1", "--warmup", "0", "--driver", "acp-stdio"];
+        let mut child = lab
+            .bare(&options)
+            .args(["--", "/usr/bin/env", "-i", "/bin/sh", "-c", fake::CLEARED])
+            .arg(&signs.path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        signs.await_line("cleared child");
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        signs.await_end();
+        assert_eq!(child.wait().unwrap().code(), code, "{signal:?}");
+    }
+}
+
+#[test]
 fn nothing_survives_a_run_that_succeeds_or_fails() {
     for behaviour in ["leaves-child", "exit-early"] {
         let lab = Lab::new();

@@ -92,6 +92,8 @@ impl Running<'_> {
     }
 
     fn reap(&mut self) -> Exit {
+        // Not once it is reaped: then its id may be another's.
+        self.note.end();
         match self.child.try_wait() {
             Ok(Some(status)) => {
                 self.reaped = true;
