@@ -5,7 +5,7 @@
 //! runs through it as well, so that both pay what it costs. It understands only
 //! which line answers which request, and never changes one.
 
-use coldpath_trace_format::emit::inject::{SIGN, asked_at};
+use coldpath_trace_format::emit::inject::{SIGN, asked_at, wait_exactly};
 use coldpath_trace_format::emit::{MonoNanos, SpawnEnv, SpawnStamp};
 use coldpath_trace_format::env;
 use serde::Deserialize;
@@ -187,7 +187,7 @@ impl Delays {
     /// Holds the calling thread up, and says so.
     fn hold_up(&self, stage: &str) {
         if let Some(delay) = self.at(stage) {
-            std::thread::sleep(delay);
+            wait_exactly(delay);
             let _ = io::stderr().write_all(format!("{SIGN}{stage}\n").as_bytes());
         }
     }

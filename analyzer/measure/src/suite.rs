@@ -97,7 +97,7 @@ impl Facts {
             exit: record.ended.as_ref().map(|ended| ended.exit),
             leftovers: record.leftovers.len(),
             sessions: record.spans.iter().filter_map(SessionFacts::new).collect(),
-            files: record.files.len(),
+            files: record.files.len() + record.strays.len(),
             channels: channels(record, out),
         });
     }

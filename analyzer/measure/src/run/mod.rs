@@ -156,6 +156,9 @@ pub fn carry_out(context: RunContext<'_>, arm: &Arm, slot: Slot) -> Result<Made,
     let contents = staging.contents()?;
     record.own_files = contents.own();
     record.files = contents.program();
+    if !arm.driver.traces(&arm.scenario) {
+        record.strays = staging.strays();
+    }
     Ok(Made {
         record,
         staging,
@@ -337,6 +340,7 @@ impl RunSetup<'_> {
             fallbacks: driven.fallbacks,
             own_files: Vec::new(),
             files: Vec::new(),
+            strays: Vec::new(),
             failure,
         }
     }

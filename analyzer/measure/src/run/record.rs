@@ -43,6 +43,9 @@ pub struct RunRecord {
     pub own_files: Vec<String>,
     /// Names of the files that the program wrote into its trace directory, sorted.
     pub files: Vec<String>,
+    /// Traces that it put among its state though it was told of no trace directory,
+    /// sorted.
+    pub strays: Vec<String>,
     /// Why the run failed; absent on success.
     pub failure: Option<Failure>,
 }
@@ -223,6 +226,7 @@ impl RunRecord {
             fallbacks: Vec::new(),
             own_files: Vec::new(),
             files: Vec::new(),
+            strays: Vec::new(),
             failure: Some(failure),
         }
     }

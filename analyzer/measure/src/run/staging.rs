@@ -6,7 +6,7 @@
 
 use super::RunError;
 use coldpath_trace_format::emit::file::make_private_dir;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The directory of a run.
@@ -51,6 +51,22 @@ impl Contents {
     }
 }
 
+/// Most entries of a state directory that are looked at: a daemon's fresh one has
+/// some ten.
+const STRAYS_LOOK_MAX: usize = 10_000;
+/// How much of a file is looked at; a trace says on its first line what it is.
+const STRAY_LOOK_BYTES: u64 = 4 * 1024;
+/// Words of a trace's first line, and of a profile's.
+const TRACE_WORDS: [&str; 2] = ["\"resourceSpans\"", "\"coldpath.profile/"];
+
+fn is_trace(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(STRAY_LOOK_BYTES).read_to_end(&mut head));
+    let text = String::from_utf8_lossy(&head);
+    read.is_ok() && TRACE_WORDS.iter().any(|word| text.contains(word))
+}
+
 /// Directory that holds those of all runs.
 pub(super) fn root(out: &Path) -> PathBuf {
     out.join("state")
@@ -88,6 +104,35 @@ impl Staging {
     /// The program's state directory.
     pub(super) fn state(&self) -> PathBuf {
         self.dir.join("run")
+    }
+
+    /// Trace files and profiles that the program put among its state, as paths in it,
+    /// sorted: where one looks that was told of no trace directory.
+    pub(super) fn strays(&self) -> Vec<String> {
+        let state = self.state();
+        let mut found = Vec::new();
+        let mut pending = vec![state.clone()];
+        let mut looked_at = 0;
+        while let Some(dir) = pending.pop() {
+            for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+                looked_at += 1;
+                if looked_at > STRAYS_LOOK_MAX {
+                    break;
+                }
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                if kind.is_dir() {
+                    pending.push(entry.path());
+                } else if kind.is_file() && is_trace(&entry.path()) {
+                    let path = entry.path();
+                    let name = path.strip_prefix(&state).unwrap_or(&path);
+                    found.push(name.to_string_lossy().into_owned());
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     /// Where the program's traces go.
@@ -173,6 +218,23 @@ mod tests {
         assert!(out.path().join("measure-1.jsonl").exists());
         staging.remove();
         assert!(!dir(out.path(), 7).exists());
+    }
+
+    #[test]
+    fn a_trace_among_the_state_is_found_and_other_files_are_not() {
+        let out = tempfile::tempdir().unwrap();
+        let staging = Staging::make(out.path(), 0).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = staging.state().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("sessions/s.jsonl", "{\"id\":1}\n");
+        write("lock", "");
+        assert_eq!(staging.strays(), [""; 0]);
+        write("a/b.jsonl", "{\"resourceSpans\":[]}\n");
+        write("p.jsonl", "{\"schema\":\"coldpath.profile/1\"}\n");
+        assert_eq!(staging.strays(), ["a/b.jsonl", "p.jsonl"]);
     }
 
     #[test]
