@@ -60,6 +60,15 @@ pub(crate) struct Channel {
     initialize: RefCell<Option<SpanContext>>,
 }
 
+/// What a line of an agent was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Received {
+    /// The answer that somebody waits for.
+    Answer,
+    /// Anything else.
+    Other,
+}
+
 /// What an agent wrote that is no message.
 #[derive(Debug, Default)]
 struct Noise {
@@ -238,7 +247,12 @@ impl Channel {
             lines.push(&buffer[..length]);
             while let Some(line) = lines.next_line() {
                 match line {
-                    Ok(line) => self.receive(&line),
+                    // Whoever asked goes first: agents send half a megabyte right behind
+                    // the answer to `session/new`, and reading it takes a millisecond.
+                    Ok(line) if self.receive(&line) == Received::Answer => {
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(_) => {}
                     Err(error) => self.noise.borrow_mut().line(error.to_string()),
                 }
             }
@@ -249,7 +263,7 @@ impl Channel {
         self.end_for("it closed its output");
     }
 
-    fn receive(&self, line: &[u8]) {
+    fn receive(&self, line: &[u8]) -> Received {
         match message::parse(line) {
             Ok(Incoming::Response { id, outcome }) => {
                 self.unanswered.set(0);
@@ -259,8 +273,11 @@ impl Channel {
                     .ok()
                     .and_then(|id: u64| self.waiting.borrow_mut().remove(&id));
                 match (waiting, outcome) {
-                    // Whoever asked may have given up.
-                    (Some(waiting), outcome) => drop(waiting.send(outcome.map(RawValue::to_owned))),
+                    (Some(waiting), outcome) => {
+                        // Whoever asked may have given up.
+                        drop(waiting.send(outcome.map(RawValue::to_owned)));
+                        return Received::Answer;
+                    }
                     // An answer to nothing that was asked: the agent did not understand.
                     (None, Err(error)) if id.get() == "null" => {
                         self.noise.borrow_mut().line(self.quote(&error.to_string()));
@@ -286,6 +303,7 @@ impl Channel {
                 self.noise.borrow_mut().line(text);
             }
         }
+        Received::Other
     }
 
     async fn read_stderr(self: Rc<Self>, mut stderr: pipe::Receiver) {

@@ -66,8 +66,9 @@ pub(crate) fn run(runs: u32) -> Outcome {
 
 /// Prints what of a cold session is the daemon's own: the pairs' difference to the
 /// agent that is driven raw, and the session with what it waits for the agent taken
-/// as nothing. The first is what is asked for and as noisy as two starts of the
-/// agent; the second has the noise of none, and its spawn is in it.
+/// as nothing. The first is what is asked for, and as noisy as two starts of the
+/// agent; the second is without their noise, and an upper bound: the agent's spawn is
+/// in it, and what the client waits for a processor that the agent holds.
 fn own_share(analyze: &Path, traces: &Path) -> Outcome {
     let mut command = Command::new(analyze);
     command.args(["--format", "json"]);
@@ -75,27 +76,25 @@ fn own_share(analyze: &Path, traces: &Path) -> Outcome {
         command.args(["--what-if", &format!("{wait}=0")]);
     }
     let report = output(command.arg(traces))?;
-    let lacks = |what: &str| format!("the report has no {what}");
-    let pairs = figures::shift_between(&report, METRIC, RAW, OWN)
-        .ok_or_else(|| lacks("difference to the agent driven raw"))?;
-    let without = figures::prediction(&report, OWN, METRIC, "predicted_p50", "predicted_ci")
-        .ok_or_else(|| lacks("session without the agent's time"))?;
-    let row = |one: &Range| {
-        format!(
-            "{:.3} ms ({:.3} … {:.3}), reach {REACH_MS} ms: {}",
-            one.middle,
-            one.low,
-            one.high,
-            verdict(one)
+    let pairs = figures::shift_between(&report, METRIC, RAW, OWN);
+    let without = figures::prediction(&report, OWN, METRIC, "predicted_p50", "predicted_ci");
+    let row = |one: Option<Range>| {
+        one.map_or_else(
+            || "too few runs for an interval".to_owned(),
+            |one| {
+                let Range { middle, low, high } = one;
+                let verdict = verdict(&one);
+                format!("{middle:.3} ms ({low:.3} … {high:.3}), reach {REACH_MS} ms: {verdict}")
+            },
         )
     };
     say(&format!(
         "\nthe daemon's own share of process start → first session, with 95 % intervals:\n  \
          {OWN} − {RAW}, Hodges–Lehmann over the pairs: {}\n  \
          {OWN} without {}, P50 of the traces: {}\n",
-        row(&pairs),
+        row(pairs),
         AGENT_TIME.join(" and "),
-        row(&without)
+        row(without)
     ))
 }
 
