@@ -7,6 +7,7 @@
 //! cannot be hit. Only processes of this user are looked at. Every wait is bounded.
 
 use super::heirs::Heirs;
+use super::note::Noted;
 use super::token::TokenPattern;
 use crate::host::process::{self, ProcessId, own_pid};
 use coldpath_trace_format::emit::MonoNanos;
@@ -77,14 +78,18 @@ pub fn find(marks: Marks<'_>) -> Vec<Marked> {
     find_below(marks, &BTreeSet::new())
 }
 
-/// A program and the live processes of the group that it leads. The caller knows
-/// that the id is still the program's.
+/// What is left of noted processes: the program with the group that it leads, whose
+/// id the caller knows to be still the program's, and those that were seen.
 #[must_use]
-pub fn of_program(pid: i32, token: TokenPattern<'_>) -> Vec<Marked> {
+pub fn of_note(noted: &Noted, token: TokenPattern<'_>) -> Vec<Marked> {
     let table = look(token);
-    let own = table
-        .iter()
-        .filter(|(id, seen)| **id == pid || seen.group == pid);
+    let is_it = |pid: i32, seen: &Seen| {
+        let of_program = |program: i32| pid == program || seen.group == program;
+        let start_ticks = seen.start_ticks;
+        noted.program.is_some_and(of_program)
+            || noted.seen.contains(&ProcessId { pid, start_ticks })
+    };
+    let own = table.iter().filter(|(pid, seen)| is_it(**pid, seen));
     own.filter_map(|(id, seen)| mark(*id, seen, token))
         .collect()
 }

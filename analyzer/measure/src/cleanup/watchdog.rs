@@ -9,7 +9,7 @@
 
 use super::heirs::Heirs;
 use super::note::{self, Note};
-use super::sweep::{Effort, Marks, end_all, of_program, timespec};
+use super::sweep::{Effort, Marks, end_all, of_note, timespec};
 use super::token::TokenPrefix;
 use coldpath_trace_format::emit::MonoNanos;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -134,7 +134,7 @@ impl Drop for Watchdog {
 }
 
 /// The watchdog's own life; gives its exit code. `input` ends when `measure` is gone;
-/// `noted` is where the id of the program is that it runs.
+/// `noted` is where the ids of what it runs are.
 ///
 /// # Errors
 /// Its session, its input or its answer fails; `measure` then starts nothing.
@@ -165,9 +165,9 @@ pub fn run(noted: &Path, input: &mut dyn Read, output: &mut dyn Write) -> io::Re
         token: prefix.pattern(),
         heirs: &Heirs::Nobody,
     };
-    let program = note::read(&noted).map(|pid| of_program(pid, marks.token));
+    let noted = of_note(&note::read(&noted), marks.token);
     let bound = CLEAN_UP_MAX;
-    let swept = end_all(marks, program.unwrap_or_default(), Effort { bound, quiet });
+    let swept = end_all(marks, noted, Effort { bound, quiet });
     Ok(if swept.clean {
         crate::exit::OK
     } else {

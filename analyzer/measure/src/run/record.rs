@@ -200,6 +200,11 @@ impl SeenProcesses {
         known.first_seen = known.first_seen.min(first.after_spawn);
     }
 
+    /// Their ids, sorted.
+    pub fn ids(&self) -> impl Iterator<Item = ProcessId> + '_ {
+        self.entries.keys().copied()
+    }
+
     /// All of them, by first sight, then by id.
     #[must_use]
     pub fn into_entries(self) -> Vec<SeenProcess> {

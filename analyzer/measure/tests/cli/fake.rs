@@ -66,6 +66,7 @@ pub(crate) fn serve(behaviour: &str) -> ! {
         }
         "leaves-child" => start_stubborn_child(),
         "leaves-cleared" | "holds-cleared" => start_cleared_child(CLEARED),
+        "leaves-telling" => start_cleared_child(TELLING),
         "leaves-cleared-orphan" => start_cleared_child(ORPHANED),
         "ignores-term" => ignore_term(),
         "notes-term" | "stubborn-at-term" => note_term(),
@@ -308,6 +309,10 @@ fn start_stubborn_child() {
 /// environment that ends only by SIGKILL, below the daemon.
 pub(crate) const CLEARED: &str =
     r#"trap "" TERM HUP; exec 3>"$0"; echo "cleared child" >&3; echo up; exec /bin/sleep 60"#;
+/// The same, but that it says when it is told to end.
+const TELLING: &str = r#"trap 'echo "told to end" >&3' TERM; exec 3>"$0"
+    echo "cleared child" >&3; echo up
+    i=0; while [ $i -lt 600 ]; do /bin/sleep 0.1; i=$((i + 1)); done"#;
 /// The same, left by its parent at once.
 const ORPHANED: &str = r#"/bin/sh -c "$1" "$0" &"#;
 
