@@ -124,7 +124,7 @@ pub enum ExperimentError {
     #[error(transparent)]
     Watchdog(#[from] WatchdogError),
     /// The manifest or the journal cannot be written.
-    #[error("cannot write {path}: {1}", path = .0.display())]
+    #[error("cannot write {path}: {1}\nhint: runs that were made are kept; make room, and --resume goes on with them", path = .0.display())]
     Manifest(PathBuf, #[source] io::Error),
     /// What was there is not this experiment.
     #[error(transparent)]
