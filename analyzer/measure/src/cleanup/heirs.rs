@@ -6,7 +6,7 @@
 //! being made. Where it had children before it began, as after `exec` in a shell,
 //! theirs could be among them; then orphans stay with whoever they are left to.
 
-use crate::host::process::{own_pid, read_children};
+use crate::host::process::{ProcessId, own_pid, read_children, read_stat};
 use rustix::process::{Pid, WaitOptions, set_child_subreaper, waitpid};
 use std::collections::BTreeSet;
 
@@ -46,6 +46,19 @@ impl Heirs {
             Self::Nobody => false,
             Self::AllBut(own) => !own.contains(&pid),
         }
+    }
+
+    /// The children of this process that were not excepted, and the program while one
+    /// is run.
+    #[must_use]
+    pub fn ids(&self) -> Vec<ProcessId> {
+        let children = read_children(own_pid()).unwrap_or_default();
+        let left = children.into_iter().filter(|pid| self.were_left(*pid));
+        let id = |pid| {
+            let start_ticks = read_stat(pid)?.start_ticks;
+            Some(ProcessId { pid, start_ticks })
+        };
+        left.filter_map(id).collect()
     }
 
     /// Reaps those that have ended. Call only while no program is run.

@@ -321,7 +321,8 @@ impl RunSetup<'_> {
         };
         let mut driven = drive::drive(&mut plan, &mut running, *context);
         driven.read_peak(&running);
-        context.note.seen(driven.seen.ids());
+        let heirs = context.heirs.ids();
+        context.note.seen(driven.seen.ids().chain(heirs));
         let stopped = running.stop(arm.driver.stop, STOP_GRACE, INTERRUPTED_GRACE);
         let leftovers = end_leftovers(self.token, context.heirs);
         let covariates = covariates::of_run(&before, spawned, driven.close_reading());

@@ -65,9 +65,10 @@ pub(crate) fn serve(behaviour: &str) -> ! {
             hold();
         }
         "leaves-child" => start_stubborn_child(),
-        "leaves-cleared" | "holds-cleared" => start_cleared_child(CLEARED),
-        "leaves-telling" => start_cleared_child(TELLING),
-        "leaves-cleared-orphan" => start_cleared_child(ORPHANED),
+        "leaves-cleared" | "holds-cleared" => start_cleared_child(CLEARED, Left::Below),
+        "leaves-telling" => start_cleared_child(TELLING, Left::Below),
+        "leaves-telling-orphan" => start_cleared_child(TELLING, Left::Orphaned),
+        "leaves-cleared-orphan" => start_cleared_child(CLEARED, Left::Orphaned),
         "ignores-term" => ignore_term(),
         "notes-term" | "stubborn-at-term" => note_term(),
         "chatty" => chatter(),
@@ -313,15 +314,29 @@ pub(crate) const CLEARED: &str =
 const TELLING: &str = r#"trap 'echo "told to end" >&3' TERM; exec 3>"$0"
     echo "cleared child" >&3; echo up
     i=0; while [ $i -lt 600 ]; do /bin/sleep 0.1; i=$((i + 1)); done"#;
-/// The same, left by its parent at once.
+/// A shell's script that starts the one in its second word and leaves it.
 const ORPHANED: &str = r#"/bin/sh -c "$1" "$0" &"#;
 
-fn start_cleared_child(script: &str) {
+/// Whose child a process is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// The daemon's.
+    Below,
+    /// Nobody's.
+    Orphaned,
+}
+
+fn start_cleared_child(script: &str, left: Left) {
     let mut shell = Command::new("/bin/sh");
     shell
-        .args(["-c", script])
+        .arg("-c")
+        .arg(if left == Left::Below {
+            script
+        } else {
+            ORPHANED
+        })
         .arg(std::env::var_os(SIGN).unwrap())
-        .arg(CLEARED)
+        .arg(script)
         .env_clear()
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -332,7 +347,7 @@ fn start_cleared_child(script: &str) {
     let mut stdout = BufReader::new(shell.stdout.take().unwrap());
     stdout.read_line(&mut said).unwrap();
     assert_eq!(said, "up\n");
-    if script == ORPHANED {
+    if left == Left::Orphaned {
         shell.wait().unwrap();
     } else {
         std::mem::forget(shell);

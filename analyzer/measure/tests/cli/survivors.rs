@@ -98,20 +98,22 @@ fn what_cleared_its_environment_does_not_survive_either() {
 
 #[test]
 fn what_cleared_its_environment_does_not_survive_measure_that_is_ending_it() {
-    let lab = Lab::new();
-    let mut signs = lab.signs();
-    let mut child = lab
-        .command("leaves-telling", &["--runs", "1", "--warmup", "0"])
-        .env(fake::SIGN, &signs.path)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    signs.await_line("cleared child");
-    // The daemon has ended, and nothing says any more whose this child was.
-    signs.await_line("told to end");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    signs.await_end();
+    for behaviour in ["leaves-telling", "leaves-telling-orphan"] {
+        let lab = Lab::new();
+        let mut signs = lab.signs();
+        let mut child = lab
+            .command(behaviour, &["--runs", "1", "--warmup", "0"])
+            .env(fake::SIGN, &signs.path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        signs.await_line("cleared child");
+        // The daemon has ended, and nothing says any more whose this child was.
+        signs.await_line("told to end");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        signs.await_end();
+    }
 }
 
 #[test]

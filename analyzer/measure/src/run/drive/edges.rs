@@ -103,6 +103,8 @@ impl Driving<'_, '_> {
     pub(super) fn close_window(&mut self) {
         let close = AtClose::read();
         let tree = self.read_tree();
+        let heirs = self.context.heirs.ids();
+        self.context.note.seen(self.driven.seen.ids().chain(heirs));
         // Only a run with a session has memory with a session.
         let has_session = self
             .driven
