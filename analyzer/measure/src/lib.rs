@@ -53,11 +53,11 @@ pub fn main_impl(
     let args: Vec<OsString> = args.into_iter().collect();
     let written = match Cli::try_parse_from(&args) {
         Err(error) if error.use_stderr() => {
-            let hint = match forgotten_dashes(&error) {
-                true => {
-                    "hint: the command stands behind `--`, as in `measure run --out DIR -- CMD`\n"
-                }
-                false => "",
+            let hint = if forgotten_dashes(&error) {
+                "hint: the command stands behind `--`, as in `measure run --out DIR -- CMD`
+"
+            } else {
+                ""
             };
             return report(err, &format!("{}{hint}", error.render()), exit::USAGE);
         }
