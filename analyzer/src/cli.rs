@@ -168,7 +168,7 @@ pub enum FormatArg {
     Table,
     /// Markdown for a pull request
     Markdown,
-    /// One JSON document, schema coldpath.report/1
+    /// One JSON document; its key `schema` names its form
     Json,
     /// One self-contained page for a browser
     Html,

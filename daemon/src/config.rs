@@ -74,7 +74,8 @@ struct Args {
     /// What starts the runtime: the first answered /health, or nothing but the bind.
     #[arg(long, value_name = "WHEN", default_value = "health", value_parser = ["health", "immediate"])]
     runtime_start: String,
-    /// Wait between the first answered /health and the start of the runtime.
+    /// Wait between the first answered /health and the start of the runtime; a request that
+    /// needs the runtime starts it at once.
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MS_MAX))]
     health_grace_ms: u64,
     /// Starts the runtime after this time when no /health came.

@@ -119,10 +119,14 @@ impl ArmDraft {
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
     /// A name that cannot be used.
-    #[error("`{0}` is no name for an arm\nhint: 1 to 48 letters, digits, `.`, `_` or `-`")]
+    #[error(
+        "`{0}` is no name for an arm\nhint: 1 to 48 letters, digits, `.`, `_` or `-`; `--arm NAME=CMD` names an arm"
+    )]
     ArmName(String),
     /// A name given twice.
-    #[error("arm `{0}` is given twice")]
+    #[error(
+        "arm `{0}` is given twice\nhint: names of arms are unique, across all sets of an experiment file as well"
+    )]
     DuplicateArm(String),
     /// A command that cannot be run.
     #[error("arm `{0}`: {1}")]

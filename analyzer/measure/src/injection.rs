@@ -64,19 +64,29 @@ pub fn environment(injections: &[Injection]) -> String {
     text
 }
 
-/// Those of `injections` that no line of `stderr` says were made.
+/// Those of `injections` that no line of `stderr` says were made, in the program's own
+/// words or in those of its agent, which a daemon passes on behind `coldpathd: [agent PID] `.
 #[must_use]
 pub fn unmade<'i>(injections: &'i [Injection], stderr: &str) -> Vec<&'i str> {
     let made = |stage: &str| {
         stderr
             .lines()
-            .any(|line| line.strip_prefix(inject::SIGN) == Some(stage))
+            .any(|line| of_agent(line).strip_prefix(inject::SIGN) == Some(stage))
     };
     injections
         .iter()
         .map(|one| one.stage.as_str())
         .filter(|stage| !made(stage))
         .collect()
+}
+
+/// What an agent said in a line of `coldpathd`; any other line as it is. A daemon without
+/// fault points does not know the sign, and logs it as whatever else its agent says.
+fn of_agent(line: &str) -> &str {
+    line.strip_prefix("coldpathd: [agent ")
+        .and_then(|rest| rest.split_once("] "))
+        .filter(|(pid, _)| pid.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(line, |(_, said)| said)
 }
 
 #[cfg(test)]
@@ -114,5 +124,20 @@ mod tests {
         assert_eq!(unmade(&wanted, "noise\ninjected a.b\n"), ["a"]);
         assert_eq!(unmade(&wanted, "injected a\ninjected a.b"), [""; 0]);
         assert_eq!(unmade(&wanted, " injected a\n"), ["a.b", "a"]);
+    }
+
+    #[test]
+    fn what_a_daemon_passes_on_of_its_agent_was_made() {
+        let wanted: Vec<Injection> = vec!["a=+1ms".parse().unwrap()];
+        let passed_on = "coldpathd: [agent 25066] injected a\ncoldpathd: stopping\n";
+        assert_eq!(unmade(&wanted, passed_on), [""; 0]);
+        for other in [
+            "coldpathd: [agent 25066] injected a.b",
+            "coldpathd: [agent 25066] not injected a",
+            "coldpathd: [agent x] injected a",
+            "coldpathd: injected a",
+        ] {
+            assert_eq!(unmade(&wanted, other), ["a"], "{other}");
+        }
     }
 }

@@ -35,6 +35,7 @@ pub mod toml_file;
 pub mod units;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use cli::UsageError;
 use cli::args::{Cli, Command};
 use draft::{Draft, Surroundings};
@@ -54,7 +55,13 @@ pub fn main_impl(
     let args: Vec<OsString> = args.into_iter().collect();
     let written = match Cli::try_parse_from(&args) {
         Err(error) if error.use_stderr() => {
-            return report(err, &error.render(), exit::USAGE);
+            let hint = if forgotten_dashes(&error) {
+                "hint: the command stands behind `--`, as in `measure run --out DIR -- CMD`
+"
+            } else {
+                ""
+            };
+            return report(err, &format!("{}{hint}", error.render()), exit::USAGE);
         }
         Err(help) => write!(out, "{}", help.render()).map(|()| exit::OK),
         Ok(cli) => match cli.command {
@@ -75,6 +82,13 @@ pub fn main_impl(
             exit::USAGE,
         ),
     }
+}
+
+/// Whether a word stands where an option is expected: a command without its `--`.
+fn forgotten_dashes(error: &clap::Error) -> bool {
+    let word = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::UnknownArgument
+        && matches!(word, Some(ContextValue::String(word)) if !word.starts_with('-'))
 }
 
 fn carry_out(
@@ -171,7 +185,12 @@ fn summarize(experiment: &Experiment, outcome: &Outcome, out: &mut dyn Write) ->
         }
         writeln!(out, "hint: manifest.json has the output of failed runs")?;
     }
-    writeln!(out, "hint: analyze {dir}/*.jsonl")
+    let verb = match experiment.kind {
+        Kind::Run | Kind::Suite => "analyze",
+        Kind::Pair => "analyze compare",
+        Kind::Aa => "analyze placebo -o placebo.json",
+    };
+    writeln!(out, "hint: {verb} {dir}")
 }
 
 /// Text of a program without control characters: it must not write to the terminal.

@@ -133,6 +133,12 @@ fn placebo_verb(
 
 fn plan_verb(args: &PlanArgs, mut call: Call<'_>, stdout: &mut dyn Write) -> Result<u8, Refusal> {
     call.output.clone_from(&args.out.output);
+    if args.effect.value <= 0.0 {
+        return Err(Refusal {
+            code: exit::USAGE,
+            text: "--effect: no number of pairs sees an effect of 0\nhint: give the least effect that matters, such as 1ms".to_owned(),
+        });
+    }
     let pilot = compared(&args.arms, &[], &mut call)?;
     let plan = plan::plan(&pilot, args.effect);
     write(

@@ -21,7 +21,9 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, Error)]
 pub enum PolicyError {
     /// The file cannot be read.
-    #[error("cannot read policy {path}: {source}")]
+    #[error(
+        "cannot read policy {path}: {source}\nhint: the policy comes first, the traces behind it: `analyze gate POLICY.toml DIR`"
+    )]
     Unreadable {
         /// The file.
         path: String,

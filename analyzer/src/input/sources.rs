@@ -35,7 +35,7 @@ pub enum Source {
 pub enum SourceError {
     /// A name that is no file, folder or matching glob.
     #[error(
-        "no such file, folder or match: {name}\nhint: quote a glob, or name the folder that holds the traces"
+        "no such file, folder or match: {name}\nhint: quote a glob, or name the folder that holds the traces; `analyze --help` names the commands"
     )]
     NotFound {
         /// The name as given.

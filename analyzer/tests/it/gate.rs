@@ -297,6 +297,20 @@ fn bad_policies_are_errors_of_usage() {
             .stderr
             .contains("cannot read policy /no/such/policy.toml")
     );
+    assert!(answer.stderr.contains("the policy comes first"));
+}
+
+#[test]
+fn no_pairs_are_planned_for_an_effect_of_nothing() {
+    for nothing in ["0ms", "0B"] {
+        let answer = analyze(["plan", "x", "--effect", nothing]);
+        assert_eq!(answer.code, 2);
+        assert!(
+            answer.stderr.contains("an effect of 0"),
+            "{}",
+            answer.stderr
+        );
+    }
 }
 
 #[test]

@@ -199,6 +199,23 @@ fn wrong_arms_and_choices_are_named() {
     );
 }
 
+/// What `measure` says of a line that is refused.
+fn refusal(line: &[&str]) -> String {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = crate::main_impl(line.iter().map(Into::into), &mut out, &mut err);
+    assert_eq!(code, crate::exit::USAGE, "{line:?}");
+    String::from_utf8(err).unwrap()
+}
+
+#[test]
+fn a_command_without_its_dashes_is_told_where_it_stands() {
+    let hint = "hint: the command stands behind `--`";
+    let forgotten = refusal(&["measure", "run", "--out", "x", "sh", "-c", "true"]);
+    assert!(forgotten.contains(hint), "{forgotten}");
+    let mistyped = refusal(&["measure", "run", "--out", "x", "--rnus", "3"]);
+    assert!(!mistyped.contains(hint), "{mistyped}");
+}
+
 #[test]
 fn an_arm_and_a_command_exclude_each_other() {
     let line = ["measure", "run", "--out", "x", "--arm", "a=b", "--", "c"];

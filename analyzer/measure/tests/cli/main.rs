@@ -36,7 +36,7 @@ fn a_run_is_recorded_as_the_client_saw_it() {
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         format!(
-            "2 of 2 runs succeeded; traces in {0}\nhint: analyze {0}/*.jsonl\n",
+            "2 of 2 runs succeeded; traces in {0}\nhint: analyze {0}\n",
             dir.display()
         )
     );
