@@ -9,7 +9,7 @@
 use super::heirs::Heirs;
 use super::note::Noted;
 use super::token::TokenPattern;
-use crate::host::process::{self, ProcessId, own_pid};
+use crate::host::process::{self, ProcessId, Stat, own_pid};
 use coldpath_trace_format::emit::MonoNanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -90,7 +90,7 @@ pub fn of_note(noted: &Noted, token: TokenPattern<'_>) -> Vec<Marked> {
             || noted.seen.contains(&ProcessId { pid, start_ticks })
     };
     let own = table.iter().filter(|(pid, seen)| is_it(**pid, seen));
-    own.filter_map(|(id, seen)| mark(*id, seen, token))
+    own.filter_map(|(id, seen)| Some(hold(*id, seen)?.0))
         .collect()
 }
 
@@ -235,14 +235,21 @@ impl Marked {
     }
 }
 
-/// The process behind a descriptor, if it is still the one that was seen.
+/// The process behind a descriptor, if it is still the one that was seen, and still
+/// of those that are looked for.
 fn mark(pid: i32, seen: &Seen, token: TokenPattern<'_>) -> Option<Marked> {
+    let (marked, stat) = hold(pid, seen)?;
+    // One that has executed something else meanwhile has its parent still.
+    (stat.ppid == seen.ppid || carries(pid, token)).then_some(marked)
+}
+
+/// A process behind a descriptor, if it is still the one that was seen. Whose child
+/// it is does not count: as `measure` dies, the kernel hands its children on between
+/// one look and the next.
+fn hold(pid: i32, seen: &Seen) -> Option<(Marked, Stat)> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     // Read again behind the descriptor: now the id cannot change hands any more.
     let stat = process::read_stat(pid)?;
-    let same = stat.start_ticks == seen.start_ticks;
-    // One that has executed something else meanwhile has its parent still.
-    let marks = || stat.ppid == seen.ppid || carries(pid, token);
     let marked = Marked {
         id: ProcessId {
             pid,
@@ -251,7 +258,8 @@ fn mark(pid: i32, seen: &Seen, token: TokenPattern<'_>) -> Option<Marked> {
         program: process::read_program(pid, &stat),
         pidfd,
     };
-    (same && marks() && marked.is_alive()).then_some(marked)
+    let same = stat.start_ticks == seen.start_ticks;
+    (same && marked.is_alive()).then_some((marked, stat))
 }
 
 fn wait_for_an_end(processes: &[Marked], longest: Duration) {
@@ -328,6 +336,22 @@ mod tests {
         assert!(other.try_wait().unwrap().is_none());
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_noted_process_is_held_though_its_parent_went_between_two_looks() {
+        let prefix = TokenPrefix::random().unwrap();
+        let mut cat = cat("other");
+        let pid = i32::try_from(cat.id()).unwrap();
+        let mut table = look(prefix.pattern());
+        let mut seen = table.remove(&pid).unwrap();
+        seen.ppid += 1;
+        assert_eq!(hold(pid, &seen).unwrap().0.id.pid, pid);
+        assert!(mark(pid, &seen, prefix.pattern()).is_none());
+        seen.start_ticks += 1;
+        assert!(hold(pid, &seen).is_none());
+        cat.kill().unwrap();
+        cat.wait().unwrap();
     }
 
     #[test]
