@@ -5,7 +5,9 @@
 //! are noted in memory that the watchdog has open and reads only when `measure` is
 //! gone: a write wakes nobody. The program's id stands there from the spawn until
 //! just before it is reaped, so that it cannot mean another process while `measure`
-//! lives; the others have their start times.
+//! lives; the others have their start times. From before the spawn the pipes that the
+//! program writes to stand there too: it may be far on when `measure` learns its id,
+//! and who holds one of them is of the run. Their numbers come round after 2^32 pipes.
 
 use crate::host::process::ProcessId;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -19,10 +21,12 @@ use std::path::{Path, PathBuf};
 pub const SEEN_MAX: usize = 256;
 /// Stands for no program.
 const NOBODY: i32 = 0;
-/// Where the program's id stands, where the number of the others, where these.
+/// Where the program's id stands, where the number of the others, where the pipes,
+/// where the others.
 const PROGRAM_AT: u64 = 0;
 const COUNT_AT: u64 = 4;
-const SEEN_AT: u64 = 8;
+const PIPES_AT: u64 = 8;
+const SEEN_AT: u64 = 24;
 /// Bytes of one process: id and start time.
 const SEEN_BYTES: usize = 12;
 
@@ -39,6 +43,8 @@ pub struct Noted {
     pub program: Option<i32>,
     /// Processes that were seen below it.
     pub seen: Vec<ProcessId>,
+    /// Inodes of the pipes that it writes to; 0 for none.
+    pub pipes: [u64; 2],
 }
 
 impl Note {
@@ -48,7 +54,7 @@ impl Note {
     /// The kernel gives no memory.
     pub fn new() -> io::Result<Self> {
         let memory = File::from(memfd_create(c"measure", MemfdFlags::CLOEXEC)?);
-        memory.write_all_at(&[0; 8], PROGRAM_AT)?;
+        memory.write_all_at(&[0; 24], PROGRAM_AT)?;
         Ok(Self { memory })
     }
 
@@ -57,6 +63,12 @@ impl Note {
     pub fn path(&self) -> PathBuf {
         let (own, fd) = (std::process::id(), self.memory.as_raw_fd());
         PathBuf::from(format!("/proc/{own}/fd/{fd}"))
+    }
+
+    /// Notes the pipes of a program that is about to be spawned.
+    pub fn pipes(&self, inodes: [u64; 2]) {
+        let [output, errors] = inodes.map(u64::to_le_bytes);
+        self.write(&[output, errors].concat(), PIPES_AT);
     }
 
     /// Notes a program that was spawned, and nothing else: one system call.
@@ -108,6 +120,11 @@ pub fn read(memory: &File) -> Noted {
         read.map_or(0, |()| i32::from_le_bytes(bytes))
     };
     let program = Some(word(PROGRAM_AT)).filter(|pid| *pid > NOBODY);
+    let pipe = |at: u64| {
+        let mut bytes = [0; 8];
+        let read = memory.read_exact_at(&mut bytes, at);
+        read.map_or(0, |()| u64::from_le_bytes(bytes))
+    };
     let count = usize::try_from(word(COUNT_AT)).unwrap_or(0).min(SEEN_MAX);
     let mut bytes = vec![0; count * SEEN_BYTES];
     if memory.read_exact_at(&mut bytes, SEEN_AT).is_err() {
@@ -123,6 +140,7 @@ pub fn read(memory: &File) -> Noted {
     Noted {
         program,
         seen: seen.collect(),
+        pipes: [pipe(PIPES_AT), pipe(PIPES_AT + 8)],
     }
 }
 
@@ -135,6 +153,9 @@ mod tests {
         let note = Note::new().unwrap();
         let memory = open(&note.path()).unwrap();
         assert_eq!(read(&memory), Noted::default());
+        let pipes = [u64::MAX - 3, 7];
+        note.pipes(pipes);
+        assert_eq!(read(&memory).pipes, pipes);
         note.begin(4711);
         let id = |pid| ProcessId {
             pid,
@@ -143,7 +164,12 @@ mod tests {
         note.seen([id(1), id(2)].into_iter());
         let seen = vec![id(1), id(2)];
         let program = Some(4711);
-        assert_eq!(read(&memory), Noted { program, seen });
+        let all = Noted {
+            program,
+            seen,
+            pipes,
+        };
+        assert_eq!(read(&memory), all);
         note.end();
         assert_eq!(read(&memory).program, None);
         assert_eq!(read(&memory).seen.len(), 2);

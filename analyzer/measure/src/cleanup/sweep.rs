@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time between SIGTERM and SIGKILL: long enough to end children in an orderly
@@ -88,6 +89,7 @@ pub fn of_note(noted: &Noted, token: TokenPattern<'_>) -> Vec<Marked> {
         let start_ticks = seen.start_ticks;
         noted.program.is_some_and(of_program)
             || noted.seen.contains(&ProcessId { pid, start_ticks })
+            || holds_pipe(pid, noted.pipes)
     };
     let own = table.iter().filter(|(pid, seen)| is_it(**pid, seen));
     own.filter_map(|(id, seen)| Some(hold(*id, seen)?.0))
@@ -146,6 +148,17 @@ fn look(token: TokenPattern<'_>) -> BTreeMap<i32, Seen> {
         Some((pid, seen))
     });
     seen.collect()
+}
+
+/// Whether a process has one of these pipes open; 0 is none.
+fn holds_pipe(pid: i32, inodes: [u64; 2]) -> bool {
+    let wanted = inodes.map(|inode| (inode != 0).then(|| PathBuf::from(format!("pipe:[{inode}]"))));
+    let Ok(open) = std::fs::read_dir(process::proc_dir(pid).join("fd")) else {
+        return false;
+    };
+    open.flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .any(|target| wanted.iter().flatten().any(|pipe| *pipe == target))
 }
 
 fn carries(pid: i32, token: TokenPattern<'_>) -> bool {
@@ -350,6 +363,27 @@ mod tests {
         assert!(mark(pid, &seen, prefix.pattern()).is_none());
         seen.start_ticks += 1;
         assert!(hold(pid, &seen).is_none());
+        cat.kill().unwrap();
+        cat.wait().unwrap();
+    }
+
+    #[test]
+    fn who_holds_a_noted_pipe_is_of_the_run_without_any_other_mark() {
+        let prefix = TokenPrefix::random().unwrap();
+        let mut cat = cat("other");
+        let inode = |output: &std::process::ChildStdout| rustix::fs::fstat(output).unwrap().st_ino;
+        let pipes = [0, inode(cat.stdout.as_ref().unwrap())];
+        let found = |pipes| {
+            let noted = Noted {
+                pipes,
+                ..Noted::default()
+            };
+            let found = of_note(&noted, prefix.pattern());
+            found.iter().map(|one| one.id.pid).collect::<Vec<_>>()
+        };
+        // A process that another test spawns right now has all that this one has open.
+        assert!(found(pipes).contains(&i32::try_from(cat.id()).unwrap()));
+        assert!(found([0, 0]).is_empty());
         cat.kill().unwrap();
         cat.wait().unwrap();
     }

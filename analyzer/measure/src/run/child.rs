@@ -17,6 +17,7 @@ use crate::interrupt::Interrupts;
 use coldpath_trace_format::emit::{Anchor, MonoNanos, SpawnStamp};
 use coldpath_trace_format::env;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::fstat;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;
@@ -114,14 +115,14 @@ pub fn spawn<'a>(
     interrupts: &'a Interrupts,
     note: &'a Note,
 ) -> (MonoNanos, io::Result<Running<'a>>) {
-    match prepare(launch) {
+    match prepare(launch, note) {
         Ok(prepared) => spawn_now(prepared, launch, interrupts, note),
         Err(error) => (MonoNanos::now(), Err(error)),
     }
 }
 
 /// Everything that can be done before the instant that is stamped.
-fn prepare(launch: &Launch) -> io::Result<Prepared> {
+fn prepare(launch: &Launch, note: &Note) -> io::Result<Prepared> {
     let (stdin, input): (Stdio, _) = match launch.input {
         Input::Null => (File::open("/dev/null")?.into(), None),
         Input::Pipe => {
@@ -132,6 +133,7 @@ fn prepare(launch: &Launch) -> io::Result<Prepared> {
     };
     let (out_reader, out_writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let (err_reader, err_writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    note.pipes([fstat(&out_reader)?.st_ino, fstat(&err_reader)?.st_ino]);
     let mut command = Command::new(&launch.program);
     if let Some((name, arguments)) = launch.words.split_first() {
         command.arg0(name).args(arguments);
